@@ -1,0 +1,242 @@
+"""EventTable: one recording's events as columns; and what each column means."""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+
+class Kind(IntEnum):
+    """What an event is, in Kineto's words; readers translate each vendor's and version's vocabulary to it."""
+
+    OTHER = 0
+    CPU_OP = 1
+    """An operator on the host: ``aten::mm``, ``autograd::engine::evaluate_function: …``, a c10d call."""
+    USER_ANNOTATION = 2
+    """A named region on the host: ``record_function``, ``ProfilerStep#3``, ``Optimizer.step#AdamW.step``."""
+    PYTHON_FUNCTION = 3
+    """A Python frame: ``train.py(12): forward``, ``nn.Module: Linear_0``."""
+    RUNTIME = 4
+    """A call of the device's runtime or driver: ``cudaLaunchKernel``, ``hipMemcpyAsync``, ``aclrtSynchronize``."""
+    KERNEL = 5
+    """Work on a device stream other than copies and fills; collectives too."""
+    GPU_MEMCPY = 6
+    GPU_MEMSET = 7
+    GPU_USER_ANNOTATION = 8
+    """A host region's shadow on a device stream; never device work."""
+    SYNC = 9
+    """A synchronisation record on the device side (``cuda_sync``); never device work."""
+    MEMORY = 10
+    """An allocation (instant): args ``Addr Bytes Total Allocated Total Reserved Device Type Device Id``."""
+    FLOW_START = 11
+    FLOW_END = 12
+    """The two ends of an arrow: ``name`` is the flow's category (``ac2g``, ``fwdbwd``), arg ``@id`` joins them."""
+    COUNTER = 13
+    OVERHEAD = 14
+    """The profiler's own work: buffer flushes, CUPTI set-up."""
+    GC = 15
+    """Python's garbage collector."""
+
+
+@dataclass(frozen=True)
+class Track:
+    """A thread of the host or a stream of a device.
+
+    Args:
+        pid: Process id on the host, device index for a stream, as written in the recording.
+        tid: Thread id on the host, stream id on a device, as written.
+        name: The name given by the recording's metadata, or empty.
+    """
+
+    pid: str
+    tid: str
+    name: str = ""
+
+
+class Strings:
+    """The distinct texts of a recording, kept as raw JSON bytes and decoded when asked for.
+
+    Args:
+        blob: All texts one after another: the inside of a JSON string literal, or a raw nested JSON value.
+        offsets: Where each begins, and the end of the last, shape (texts + 1,).
+    """
+
+    def __init__(self, blob: bytes, offsets: IntArray) -> None:
+        self.blob = blob
+        self.offsets = offsets
+        self._texts: dict[int, str] = {}
+        self._values: dict[int, object] = {}
+
+    @classmethod
+    def of(cls, texts: Iterable[str]) -> "Strings":
+        """Return a table of plain Python strings."""
+        raw = [json.dumps(text, ensure_ascii=False)[1:-1].encode("utf-8", "surrogatepass") for text in texts]
+        return cls(b"".join(raw), np.cumsum([0, *map(len, raw)]).astype(np.int64))
+
+    def __len__(self) -> int:
+        """Return the number of distinct texts."""
+        return len(self.offsets) - 1
+
+    def raw(self, index: int) -> bytes:
+        """Return the bytes as they stand in the file."""
+        return self.blob[self.offsets[index] : self.offsets[index + 1]]
+
+    def text(self, index: int) -> str:
+        """Return a text with its escapes undone; bytes that are no UTF-8 become U+FFFD."""
+        known = self._texts.get(index)
+        if known is None:
+            known = self.raw(index).decode("utf-8", "replace")
+            if "\\" in known:
+                known = _unescape(known)
+            self._texts[index] = known
+        return known
+
+    def value(self, index: int) -> object:
+        """Return a nested JSON value (a list of shapes, say); None where it cannot be decoded."""
+        if index not in self._values:
+            try:
+                self._values[index] = json.loads(self.raw(index), strict=False)
+            except (ValueError, RecursionError):
+                self._values[index] = None
+        return self._values[index]
+
+
+@dataclass(frozen=True, eq=False)
+class ArgColumn:
+    """One key of the events' ``args``: sparse, with one part per type of value that occurs.
+
+    Each part is (rows, values): int64 rows in ascending order and their values; texts and nested values are
+    indices into the table's `Strings`.
+    """
+
+    ints: tuple[IntArray, IntArray] | None = None
+    floats: tuple[IntArray, npt.NDArray[np.float64]] | None = None
+    texts: tuple[IntArray, IntArray] | None = None
+    nested: tuple[IntArray, IntArray] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class EventTable:
+    """The events of one rank, one row each, in the order of the file.
+
+    Args:
+        ts_ns: Start, integer nanoseconds since the epoch (or since an unknown origin in old formats), int64 (events,).
+        dur_ns: Duration, int64 (events,); 0 for instants.
+        kind: `Kind` codes, uint8 (events,).
+        name: Index of the name in `strings`, int32 (events,).
+        track: Index in `tracks`, int32 (events,).
+        tracks: The threads and streams.
+        strings: The distinct texts.
+        args: Sparse columns by key, as spelt in newest Kineto (``External id``, ``Input Dims`` …);
+            ``@id`` and ``@bp`` are the flow fields.
+    """
+
+    ts_ns: IntArray
+    dur_ns: IntArray
+    kind: npt.NDArray[np.uint8]
+    name: npt.NDArray[np.int32]
+    track: npt.NDArray[np.int32]
+    tracks: tuple[Track, ...]
+    strings: Strings
+    args: Mapping[str, ArgColumn] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        """Return the number of events."""
+        return len(self.ts_ns)
+
+    @cached_property
+    def end_ns(self) -> IntArray:
+        """Return the end of each event, int64 (events,)."""
+        return self.ts_ns + self.dur_ns
+
+    def names(self, rows: npt.ArrayLike) -> list[str]:
+        """Return the names of some rows."""
+        return [self.strings.text(int(index)) for index in self.name[np.asarray(rows, np.int64)]]
+
+    def of_kind(self, *kinds: Kind) -> BoolArray:
+        """Return for each row whether it is of one of the kinds."""
+        return np.isin(self.kind, np.array(kinds, np.uint8))
+
+    def name_is(self, test: str | re.Pattern[str] | Callable[[str], bool]) -> BoolArray:
+        """Return for each row whether its name fits: equal to a text, found by a pattern, or true by a function.
+
+        The test runs once per distinct name, not once per event.
+        """
+        if isinstance(test, str):
+            wanted, check = test, lambda name: name == wanted
+        elif isinstance(test, re.Pattern):
+            pattern, check = test, lambda name: pattern.search(name) is not None
+        else:
+            check = test
+        fits = np.zeros(len(self.strings), bool)
+        for index in self._used_names:
+            fits[index] = check(self.strings.text(int(index)))
+        return fits[self.name]
+
+    @cached_property
+    def _used_names(self) -> IntArray:
+        return np.unique(self.name).astype(np.int64)
+
+    def ints(self, key: str, missing: int = -1) -> IntArray:
+        """Return an integer argument of each row, `missing` where it has none, int64 (events,)."""
+        dense = np.full(len(self), missing, np.int64)
+        column = self.args.get(key)
+        if column and column.ints:
+            dense[column.ints[0]] = column.ints[1]
+        if column and column.floats:
+            dense[column.floats[0]] = column.floats[1].astype(np.int64)
+        return dense
+
+    def floats(self, key: str) -> npt.NDArray[np.float64]:
+        """Return a numeric argument of each row, NaN where it has none, float64 (events,)."""
+        dense = np.full(len(self), np.nan)
+        column = self.args.get(key)
+        for part in (column.ints, column.floats) if column else ():
+            if part:
+                dense[part[0]] = part[1]
+        return dense
+
+    def texts(self, key: str) -> IntArray:
+        """Return the `strings` index of a textual or nested argument of each row, -1 where it has none."""
+        dense = np.full(len(self), -1, np.int64)
+        column = self.args.get(key)
+        for part in (column.texts, column.nested) if column else ():
+            if part:
+                dense[part[0]] = part[1]
+        return dense
+
+    def arg(self, row: int, key: str) -> object:
+        """Return one argument of one row as a Python value, or None: for details, never in a loop over events."""
+        column = self.args.get(key)
+        if column is None:
+            return None
+        for part, decode in (
+            (column.ints, int),
+            (column.floats, float),
+            (column.texts, self.strings.text),
+            (column.nested, self.strings.value),
+        ):
+            if part is not None:
+                place = int(np.searchsorted(part[0], row))
+                if place < len(part[0]) and part[0][place] == row:
+                    return decode(part[1][place])  # type: ignore[operator]
+        return None
+
+
+_ESCAPE = re.compile(r'\\(u[0-9a-fA-F]{4}|["\\/bfnrt])')
+
+
+def _unescape(text: str) -> str:
+    """Return a JSON string's inside with its escapes undone, leaving wrong ones as they stand."""
+    try:
+        return str(json.loads(f'"{text}"', strict=False))
+    except ValueError:
+        return _ESCAPE.sub(lambda found: str(json.loads(f'"{found[0]}"')), text)

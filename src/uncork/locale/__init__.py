@@ -1,0 +1,1 @@
+"""One catalogue of texts for Python and the page."""

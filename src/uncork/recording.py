@@ -1,0 +1,242 @@
+"""One rank's Recording, and the names of the files in a run folder."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from uncork.events import EventTable
+
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Device:
+    """An accelerator as the recording describes it; None where it does not say.
+
+    Args:
+        index: Device index on its host.
+        name: The driver's name of it (``NVIDIA H100 80GB HBM3``); may be empty.
+        memory_bytes: Capacity.
+        compute_capability: (major, minor) for NVIDIA devices.
+        multiprocessors: Streaming multiprocessors or compute units.
+    """
+
+    index: int
+    name: str = ""
+    memory_bytes: int | None = None
+    compute_capability: tuple[int, int] | None = None
+    multiprocessors: int | None = None
+
+
+@dataclass(frozen=True)
+class Flags:
+    """What the recording was asked to hold: True, False, or None where it does not say and nothing shows it."""
+
+    shapes: bool | None = None
+    memory: bool | None = None
+    stacks: bool | None = None
+    modules: bool | None = None
+    flops: bool | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class FunctionTable:
+    """Python functions as cProfile counts them, one row per function, with the edges between them.
+
+    Args:
+        file: Source file of each function (``~`` for built-ins), length (functions,).
+        line: First line, int64 (functions,).
+        name: Function names, length (functions,).
+        calls: Calls, int64 (functions,).
+        self_ns: Time in the function itself, int64 (functions,).
+        total_ns: Time including what it calls, int64 (functions,).
+        edge_caller: Index of the calling function, int64 (edges,).
+        edge_callee: Index of the called function, int64 (edges,).
+        edge_total_ns: Time in the callee and below when called from that caller, int64 (edges,).
+        edge_calls: Calls along the edge, int64 (edges,).
+    """
+
+    file: tuple[str, ...]
+    line: IntArray
+    name: tuple[str, ...]
+    calls: IntArray
+    self_ns: IntArray
+    total_ns: IntArray
+    edge_caller: IntArray
+    edge_callee: IntArray
+    edge_total_ns: IntArray
+    edge_calls: IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class SpanTable:
+    """Times the recorder measured itself (loader stages, windows), one row per span.
+
+    Args:
+        stage: What was timed: index into `stages`, int64 (spans,).
+        stages: ``next fetch item_max collate serialise deserialise pin startup idle wait`` …
+        worker: DataLoader worker of each span, -1 for the main process, int64 (spans,).
+        start_ns: Start since the epoch, int64 (spans,).
+        dur_ns: Duration, int64 (spans,).
+        value: A figure that goes with the stage (items, bytes, batches ready), int64 (spans,).
+    """
+
+    stages: tuple[str, ...]
+    stage: IntArray
+    worker: IntArray
+    start_ns: IntArray
+    dur_ns: IntArray
+    value: IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class SampleTable:
+    """Figures sampled beside the program: per name, times and values.
+
+    Args:
+        series: name → (time since the epoch in ns, int64; value, float64). Names carry their unit:
+            ``cpu_core_share/3``, ``process_rss_bytes``, ``gpu_busy_share/0``, ``disk_read_bytes_per_s`` …
+    """
+
+    series: Mapping[str, tuple[IntArray, npt.NDArray[np.float64]]]
+
+
+@dataclass(frozen=True)
+class StackSample:
+    """Where Python was, by sampling: the user's frames that were seen, and how often.
+
+    Args:
+        where: ``main``, or ``worker`` for DataLoader workers.
+        file: Source file of the frame.
+        line: Line that was running.
+        function: Function of the frame.
+        count: Samples in which this was the innermost frame of the user's own code.
+    """
+
+    where: str
+    file: str
+    line: int
+    function: str
+    count: int
+
+
+@dataclass(frozen=True)
+class Window:
+    """One stretch of steps that the recorder observed in one way.
+
+    Args:
+        name: ``warmup baseline light deep functions baseline2``.
+        step_ns: Durations of its steps in ns.
+    """
+
+    name: str
+    step_ns: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class RunInfo:
+    """What the recorder knows about the run, from ``recording.json``.
+
+    Args:
+        command: The program and its arguments.
+        exit_code: The program's own exit code, or None while unknown.
+        step_rule: How steps were found: ``loader optimizer optimizer_in_backward inference time none``.
+        steps_seen: Steps the program made in all.
+        windows: What was observed, in order.
+        user_profiler: The program used a profiler of its own, so windows were left out.
+        notes: Ids of what went wrong or was left out while recording, each a key of the catalogue ``note.<id>``.
+        settings: Figures about model and loader read from the live objects (``num_workers``, ``pin_memory``,
+            ``batch_size``, ``persistent_workers``, ``parameters``, ``parameter_bytes``, ``optimizer``, ``threads`` …).
+    """
+
+    command: tuple[str, ...] = ()
+    exit_code: int | None = None
+    step_rule: str = "none"
+    steps_seen: int = 0
+    windows: tuple[Window, ...] = ()
+    user_profiler: bool = False
+    notes: tuple[str, ...] = ()
+    settings: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """Everything known about one rank.
+
+    Args:
+        source: Where it came from, as shown to people.
+        format: ``kineto legacy ascend run snapshot pstats memory-timeline``.
+        events: The events durations are taken from; None for recordings without a timeline (pstats, snapshots).
+        rank: Rank of the process, or None where nothing says.
+        world_size: Ranks of the job, or None.
+        deep: A second recording of the same loop with stacks, shapes and memory: for places, never for durations.
+        devices: Accelerators listed.
+        host: Facts about the host: ``cores``, ``memory_bytes``, ``cpu``, ``platform``.
+        flags: What was recorded.
+        versions: ``torch cuda hip python`` → version.
+        groups: Process groups: name → ranks.
+        repairs: Kind of repair (catalogue ``repair.<kind>``) → how often.
+        functions: cProfile's view.
+        loader: The recorder's times of the DataLoader.
+        samples: Figures sampled beside the program.
+        stacks: Sampled Python frames.
+        snapshot: A memory snapshot (`uncork.snapshot.MemorySnapshot`).
+        run: What the recorder knows.
+    """
+
+    source: str
+    format: str
+    events: EventTable | None = None
+    rank: int | None = None
+    world_size: int | None = None
+    deep: "Recording | None" = None
+    devices: tuple[Device, ...] = ()
+    host: Mapping[str, object] = field(default_factory=dict)
+    flags: Flags = field(default_factory=Flags)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    groups: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    repairs: Mapping[str, int] = field(default_factory=dict)
+    functions: FunctionTable | None = None
+    loader: SpanTable | None = None
+    samples: SampleTable | None = None
+    stacks: tuple[StackSample, ...] = ()
+    snapshot: object | None = None
+    run: RunInfo | None = None
+
+
+class RunFolder:
+    """The names of the files in a run folder; docs/run-folder.md describes each.
+
+    One folder per run, one folder ``rank<N>`` in it per process that made steps.
+
+    Args:
+        path: The folder.
+    """
+
+    RECORDING = "recording.json"
+    REPORT_JSON = "report.json"
+    REPORT_HTML = "report.html"
+    SAMPLES = "samples.csv"
+    LIGHT = "light.trace.json.gz"
+    DEEP = "deep.trace.json.gz"
+    FUNCTIONS = "functions.pstats"
+    SPANS = "spans.jsonl"
+    STACKS = "stacks.json"
+    STEPS = "steps.json"
+    SNAPSHOT = "snapshot.pickle"
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @staticmethod
+    def is_one(path: Path) -> bool:
+        """Return whether a folder is a run folder."""
+        return path.is_dir() and (path / RunFolder.RECORDING).is_file()
+
+    def ranks(self) -> list[Path]:
+        """Return the folders of the ranks, in order of rank."""
+        found = [folder for folder in self.path.glob("rank*") if folder.name[4:].isdigit() and folder.is_dir()]
+        return sorted(found, key=lambda folder: int(folder.name[4:]))

@@ -1,0 +1,1 @@
+"""One file per form: Report to text."""

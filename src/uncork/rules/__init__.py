@@ -1,0 +1,1 @@
+"""The rules: each a predicate and two pages."""
