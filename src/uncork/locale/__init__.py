@@ -1,1 +1,47 @@
-"""One catalogue of texts for Python and the page."""
+"""One catalogue of texts for Python and the page: ``en.json`` and ``zh.json`` hold the same keys."""
+
+import functools
+import json
+import locale
+import os
+from collections.abc import Mapping
+from importlib import resources
+
+from uncork.units import format_quantities
+
+LANGUAGES = ("en", "zh")
+
+
+@functools.cache
+def catalogue(lang: str) -> Mapping[str, str]:
+    """Return all texts of a language by key."""
+    texts: dict[str, str] = json.loads(resources.files(__package__).joinpath(f"{lang}.json").read_text("utf-8"))
+    return texts
+
+
+def say(lang: str, key: str, params: Mapping[str, object] | None = None) -> str:
+    """Return a text of the catalogue, its placeholders filled; a key that is not there comes back as it is."""
+    return fill(catalogue(lang).get(key, key), params or {})
+
+
+def fill(template: str, params: Mapping[str, object]) -> str:
+    """Return a template with ``{name}`` replaced by its parameter, numbers spelt by the unit in the name.
+
+    Braces that name no parameter stay as they are, so code snippets need no escapes.
+    """
+    text = template
+    for name, value in format_quantities(params).items():
+        text = text.replace("{" + name + "}", value)
+    return text
+
+
+def default_language() -> str:
+    """Return ``zh`` where the environment asks for Chinese, else ``en``."""
+    for name in ("LC_ALL", "LC_MESSAGES", "LANG"):
+        value = os.environ.get(name)
+        if value:
+            return "zh" if value.lower().startswith("zh") else "en"
+    try:
+        return "zh" if (locale.getlocale()[0] or "").lower().startswith(("zh", "chinese")) else "en"
+    except ValueError:
+        return "en"
