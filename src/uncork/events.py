@@ -170,12 +170,7 @@ class EventTable:
 
         The test runs once per distinct name, not once per event.
         """
-        if isinstance(test, str):
-            wanted, check = test, lambda name: name == wanted
-        elif isinstance(test, re.Pattern):
-            pattern, check = test, lambda name: pattern.search(name) is not None
-        else:
-            check = test
+        check: Callable[[str], object] = test if callable(test) else getattr(test, "search", test.__eq__)
         fits = np.zeros(len(self.strings), bool)
         for index in self._used_names:
             fits[index] = check(self.strings.text(int(index)))
@@ -218,16 +213,17 @@ class EventTable:
         column = self.args.get(key)
         if column is None:
             return None
-        for part, decode in (
+        decoders: tuple[tuple[tuple[IntArray, npt.NDArray[np.generic]] | None, Callable[[int], object]], ...] = (
             (column.ints, int),
             (column.floats, float),
             (column.texts, self.strings.text),
             (column.nested, self.strings.value),
-        ):
+        )
+        for part, decode in decoders:
             if part is not None:
                 place = int(np.searchsorted(part[0], row))
                 if place < len(part[0]) and part[0][place] == row:
-                    return decode(part[1][place])  # type: ignore[operator]
+                    return decode(part[1][place].item())
         return None
 
 

@@ -99,6 +99,29 @@ class Gain:
 
 
 @dataclass(frozen=True)
+class Cost:
+    """What a rule returns: how much a cause costs, where, and why we think so.
+
+    Args:
+        ns_per_step: Time per step that goes to the cause; 0 for head-room findings.
+        gain: What could be given back.
+        confidence: 0–1.
+        location: Where.
+        evidence: Measured values and thresholds.
+        advice: Ids of the page's advice that apply here, best first; empty means all, in the page's order.
+        params: Values for the page's placeholders, besides ``cost_ns`` and ``share``.
+    """
+
+    ns_per_step: int
+    gain: Gain
+    confidence: float
+    location: Location = field(default_factory=Location)
+    evidence: tuple[Evidence, ...] = ()
+    advice: tuple[str, ...] = ()
+    params: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Finding:
     """A cause of lost time or memory.
 

@@ -104,4 +104,5 @@ def contains(merged: Intervals, when_ns: npt.ArrayLike) -> npt.NDArray[np.bool_]
     if not len(merged):
         return np.zeros(when.shape, bool)
     row = np.searchsorted(merged[:, 0], when, side="right") - 1
-    return (row >= 0) & (when < merged[np.maximum(row, 0), 1])
+    inside: npt.NDArray[np.bool_] = (row >= 0) & (when < merged[np.maximum(row, 0), 1])
+    return inside

@@ -1,6 +1,6 @@
 """How a number is spelt for people; the only place besides the readers where units are converted."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 NS_PER_US, NS_PER_MS, NS_PER_S = 1_000, 1_000_000, 1_000_000_000
 
@@ -70,12 +70,20 @@ def _scaled(value: float) -> str:
     return f"{value:.0f} "
 
 
-_BY_SUFFIX = {
+def _bandwidth(value: float) -> str:
+    return f"{_three(value / 1e9)} GB/s"
+
+
+def _throughput(value: float) -> str:
+    return f"{_scaled(value)}FLOP/s"
+
+
+_BY_SUFFIX: dict[str, Callable[[float], str]] = {
     "_ns": format_ns,
     "_bytes": format_bytes,
     "_share": format_share,
     "share": format_share,
     "_flop": format_flop,
-    "bytes_per_s": lambda value: f"{_three(value / 1e9)} GB/s",
-    "flop_per_s": lambda value: f"{_scaled(value)}FLOP/s",
+    "bytes_per_s": _bandwidth,
+    "flop_per_s": _throughput,
 }

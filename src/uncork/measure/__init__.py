@@ -1,1 +1,125 @@
-"""One measurement per file."""
+"""One measurement per file: a small frozen dataclass with ``of(rank)``, picklable, kilobytes.
+
+Axes: measurements are made per rank; `Ranks` puts the same measurement of all ranks side by side, so that one
+process is simply ``ranks = 1``. A file here needs no registration: every subclass of `Measurement` in it is found.
+"""
+
+import importlib
+import pkgutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Generic, TypeVar, overload
+
+from uncork.recording import Recording
+from uncork.timeline import Timeline
+
+T = TypeVar("T")
+
+
+class MissingEvidence(Exception):  # noqa: N818 - not an error: the recording lacks what a measurement needs
+    """A measurement cannot be made; `what` are ids of the catalogue (``missing.<id>``, ``record.<id>``)."""
+
+    def __init__(self, *what: str) -> None:
+        super().__init__(", ".join(what))
+        self.what = what
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Stands where a measurement could not be made.
+
+    Args:
+        what: Ids of what was missing.
+    """
+
+    what: tuple[str, ...]
+
+
+class Rank:
+    """What measurements of one rank are made from; views are built once, on first use.
+
+    Args:
+        recording: The rank's recording.
+        number: Its rank in the job (0 where the recording does not say).
+    """
+
+    def __init__(self, recording: Recording, number: int = 0) -> None:
+        self.recording = recording
+        self.number = number
+
+    @cached_property
+    def timeline(self) -> Timeline:
+        """Return the order of its events; raises `MissingEvidence` where there are none."""
+        if self.recording.events is None or not len(self.recording.events):
+            raise MissingEvidence("events")
+        return Timeline(self.recording)
+
+    @cached_property
+    def deep(self) -> Timeline:
+        """Return the timeline that knows places (stacks, shapes): the deep window's, else the only one."""
+        deep = self.recording.deep
+        if deep is not None and deep.events is not None and len(deep.events):
+            return Timeline(deep)
+        return self.timeline
+
+
+class Measurement:
+    """A figure about one rank; subclasses are frozen dataclasses of numbers, texts and small arrays."""
+
+    @classmethod
+    def of(cls, rank: Rank) -> "Measurement":
+        """Return the measurement of a rank; raises `MissingEvidence` where its recording lacks what is needed."""
+        raise NotImplementedError
+
+
+class Ranks(Sequence[T], Generic[T]):
+    """The same measurement of several ranks side by side.
+
+    Args:
+        values: One per rank.
+        numbers: The rank each belongs to.
+    """
+
+    def __init__(self, values: Sequence[T], numbers: Sequence[int]) -> None:
+        self.values = tuple(values)
+        self.numbers = tuple(numbers)
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[T, ...]: ...
+    def __getitem__(self, index: int | slice) -> T | tuple[T, ...]:
+        """Return the measurement at a place (not: of a rank number)."""
+        return self.values[index]
+
+    def __len__(self) -> int:
+        """Return the number of ranks."""
+        return len(self.values)
+
+    def __iter__(self) -> Iterator[T]:
+        """Yield the measurements in order of rank."""
+        return iter(self.values)
+
+
+Measured = Mapping[type[Measurement], Measurement | Missing]
+
+
+@cache
+def measurements() -> tuple[type[Measurement], ...]:
+    """Return every measurement, found by looking through this folder."""
+    for module in pkgutil.iter_modules(__path__):
+        importlib.import_module(f"{__name__}.{module.name}")
+    return tuple(sorted(Measurement.__subclasses__(), key=lambda kind: kind.__module__))
+
+
+def measure(recording: Recording, number: int = 0) -> dict[type[Measurement], Measurement | Missing]:
+    """Return every measurement of one rank, or what each lacks."""
+    rank = Rank(recording, number)
+    done: dict[type[Measurement], Measurement | Missing] = {}
+    for kind in measurements():
+        try:
+            done[kind] = kind.of(rank)
+        except MissingEvidence as lack:  # noqa: PERF203 - a dozen turns
+            done[kind] = Missing(lack.what)
+    return done

@@ -1,1 +1,48 @@
-"""The rules: each a predicate and two pages."""
+"""The rules: ``<class>/<name>.py`` (predicate and cost) beside ``<name>.md`` and ``<name>.zh.md`` (its pages)."""
+
+import importlib
+import pkgutil
+from collections.abc import Mapping, Sequence
+from functools import cache
+
+from uncork.findings import Finding, NotAssessed
+from uncork.measure import Measured
+from uncork.rules.rule import REGISTERED, Rule
+
+
+@cache
+def rules() -> Mapping[str, Rule]:
+    """Return every rule by id, found by looking through the folders."""
+    for folder in pkgutil.iter_modules(__path__):
+        if folder.ispkg:
+            package = importlib.import_module(f"{__name__}.{folder.name}")
+            for module in pkgutil.iter_modules(package.__path__):
+                importlib.import_module(f"{package.__name__}.{module.name}")
+    return dict(sorted(REGISTERED.items()))
+
+
+def assess(
+    ranks: Sequence[Measured], numbers: Sequence[int], step_ns: int
+) -> tuple[list[Finding], list[NotAssessed], list[str]]:
+    """Return what all rules say: findings by what they could give back, what could not be assessed, what is clear.
+
+    Args:
+        ranks: The measurements of each rank.
+        numbers: The rank each belongs to.
+        step_ns: Mean step time, the whole of which findings state a share.
+    """
+    findings: list[Finding] = []
+    not_assessed: list[NotAssessed] = []
+    clear: list[str] = []
+    for one in rules().values():
+        outcome = one.check(ranks, numbers, step_ns)
+        if isinstance(outcome, NotAssessed):
+            not_assessed.append(outcome)
+        elif outcome:
+            findings.extend(outcome)
+        else:
+            clear.append(one.id)
+    found = {finding.rule for finding in findings}
+    shown = [finding for finding in findings if not found & set(rules()[finding.rule].hidden_by)]
+    shown.sort(key=lambda finding: (-finding.gain.high, -finding.cost_ns_per_step, finding.rule))
+    return shown, not_assessed, clear

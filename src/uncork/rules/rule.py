@@ -1,0 +1,122 @@
+"""Rule: a predicate over measurements, and how it is declared."""
+
+import types
+import typing
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from uncork.findings import Bottleneck, Cost, Finding, NotAssessed
+from uncork.measure import Measured, Measurement, Missing, Ranks
+
+Outcome = Cost | Iterable[Cost] | None
+Predicate = Callable[..., Outcome]
+
+REGISTERED: dict[str, "Rule"] = {}
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One cause that uncork can find.
+
+    Args:
+        id: The file's name with dashes (``dominant-operator``).
+        bottleneck: Its class.
+        predicate: Returns the cost(s) found, or None when the recording is clear of it.
+        needs: Parameter → (measurement, whether it may be missing).
+        hidden_by: Rules whose finding explains this one away.
+        folder: Where its pages lie.
+    """
+
+    id: str
+    bottleneck: Bottleneck
+    predicate: Predicate
+    needs: Mapping[str, tuple[type[Measurement], bool]]
+    hidden_by: tuple[str, ...] = ()
+    folder: Path = field(default_factory=Path)
+
+    def check(self, ranks: Sequence[Measured], numbers: Sequence[int], step_ns: int) -> list[Finding] | NotAssessed:
+        """Return the findings (empty: clear), or what was missing on every rank.
+
+        A rank takes part when it has all the measurements that the rule cannot do without.
+        """
+        lacks: dict[str, None] = {}
+        able: list[int] = []
+        for place, measured in enumerate(ranks):
+            missing = [
+                what
+                for kind, optional in self.needs.values()
+                if not optional and isinstance(value := measured[kind], Missing)
+                for what in value.what
+            ]
+            lacks.update(dict.fromkeys(missing))
+            if not missing:
+                able.append(place)
+        if not able:
+            return NotAssessed(self.id, tuple(lacks) or ("events",))
+        arguments = {name: self._gather(kind, ranks, numbers, able) for name, (kind, _) in self.needs.items()}
+        outcome = self.predicate(**arguments)
+        costs = [outcome] if isinstance(outcome, Cost) else list(outcome or ())
+        return [self._finding(cost, step_ns) for cost in costs]
+
+    @staticmethod
+    def _gather(
+        kind: type[Measurement], ranks: Sequence[Measured], numbers: Sequence[int], able: Sequence[int]
+    ) -> Ranks[Measurement] | None:
+        values = [ranks[place][kind] for place in able]
+        if any(isinstance(value, Missing) for value in values):
+            return None
+        return Ranks([value for value in values if not isinstance(value, Missing)], [numbers[place] for place in able])
+
+    def _finding(self, cost: Cost, step_ns: int) -> Finding:
+        share = min(cost.ns_per_step / step_ns, 1.0) if step_ns else 0.0
+        return Finding(
+            rule=self.id,
+            bottleneck=self.bottleneck,
+            cost_ns_per_step=cost.ns_per_step,
+            share=share,
+            gain=cost.gain,
+            confidence=cost.confidence,
+            location=cost.location,
+            evidence=cost.evidence,
+            advice=cost.advice,
+            params={"cost_ns": cost.ns_per_step, "share": share, **cost.params},
+        )
+
+
+def rule(*, hidden_by: tuple[str, ...] = ()) -> Callable[[Predicate], Predicate]:
+    """Return a decorator that declares a function as the rule of its file.
+
+    The rule's id is the file's name, its class the folder's, and the measurements it needs are its parameters'
+    annotations: ``Ranks[LoaderWait]``, or ``Ranks[LoaderWait] | None`` where it can do without.
+
+    Args:
+        hidden_by: Ids of rules whose finding explains this one away.
+    """
+
+    def declare(predicate: Predicate) -> Predicate:
+        *_, folder, name = predicate.__module__.split(".")
+        hints = typing.get_type_hints(predicate)
+        hints.pop("return", None)
+        made = Rule(
+            id=name.replace("_", "-"),
+            bottleneck=Bottleneck.NONE if folder == "hygiene" else Bottleneck(folder),
+            predicate=predicate,
+            needs={parameter: _need(hint) for parameter, hint in hints.items()},
+            hidden_by=hidden_by,
+            folder=Path(predicate.__code__.co_filename).parent,
+        )
+        REGISTERED[made.id] = made
+        return predicate
+
+    return declare
+
+
+def _need(hint: object) -> tuple[type[Measurement], bool]:
+    """Return the measurement that an annotation asks for, and whether None is allowed."""
+    optional = False
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        parts = [part for part in typing.get_args(hint) if part is not type(None)]
+        optional, hint = True, parts[0]
+    (kind,) = typing.get_args(hint)
+    return kind, optional

@@ -1,0 +1,268 @@
+"""Timeline: one rank's events in order: who nests in whom, what runs on the device, who launched it."""
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from uncork.events import EventTable, Kind
+from uncork.intervals import Intervals, intervals
+from uncork.recording import Recording
+
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+STEP_MARK = re.compile(r"^ProfilerStep\s*#\d+")
+HOST_KINDS = (Kind.CPU_OP, Kind.USER_ANNOTATION, Kind.PYTHON_FUNCTION, Kind.RUNTIME, Kind.GC, Kind.OVERHEAD)
+DEVICE_KINDS = (Kind.KERNEL, Kind.GPU_MEMCPY, Kind.GPU_MEMSET)
+_MOST_CLIP_ROUNDS = 16
+
+
+@dataclass(frozen=True, eq=False)
+class HostSlices:
+    """Spans on host threads, sorted by (track, start, longest first); all arrays have shape (slices,).
+
+    Args:
+        row: Row in the event table.
+        track: Index of the thread in the table's tracks.
+        start_ns: Start.
+        end_ns: End, cut to the parent's end where a broken recording lets a child outlive its parent.
+        parent: Index of the enclosing slice in these arrays, -1 for none.
+        depth: Number of enclosing slices.
+        self_ns: Duration without the children's.
+        clipped: How many slices had to be cut.
+    """
+
+    row: IntArray
+    track: IntArray
+    start_ns: IntArray
+    end_ns: IntArray
+    parent: IntArray
+    depth: IntArray
+    self_ns: IntArray
+    clipped: int
+
+    def __len__(self) -> int:
+        """Return the number of slices."""
+        return len(self.row)
+
+    @property
+    def dur_ns(self) -> IntArray:
+        """Return the durations."""
+        return self.end_ns - self.start_ns
+
+    def innermost(self, track: npt.ArrayLike, when_ns: npt.ArrayLike) -> IntArray:
+        """Return for each (track, moment) the deepest slice open then, -1 where there is none."""
+        tracks, when = np.asarray(track, np.int64), np.asarray(when_ns, np.int64)
+        found = np.full(when.shape, -1, np.int64)
+        for one in np.unique(tracks):
+            first, last = np.searchsorted(self.track, [one, one + 1])
+            asked = np.flatnonzero(tracks == one)
+            place = first + np.searchsorted(self.start_ns[first:last], when[asked], side="right") - 1
+            place[place < first] = -1
+            while True:
+                over = (place >= 0) & (self.end_ns[place] <= when[asked])
+                if not over.any():
+                    break
+                place[over] = self.parent[place[over]]
+            found[asked] = place
+        return found
+
+    def ancestor_where(self, wanted: BoolArray, of: npt.ArrayLike) -> IntArray:
+        """Return for each slice in `of` itself or the nearest enclosing slice for which `wanted` holds, else -1.
+
+        Args:
+            wanted: Shape (slices,).
+            of: Indices of slices; -1 stays -1.
+        """
+        place = np.array(of, np.int64)
+        while True:
+            climb = (place >= 0) & ~wanted[place]
+            if not climb.any():
+                return place
+            place[climb] = self.parent[place[climb]]
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceSlices:
+    """Work on device streams, sorted by start; all arrays have shape (slices,).
+
+    Args:
+        row: Row in the event table.
+        start_ns: Start.
+        end_ns: End.
+        track: Index of the stream in the table's tracks.
+        kind: `Kind` codes: kernel, copy or fill.
+        launch: Index in `HostSlices` of the runtime call that launched it, -1 where none is recorded.
+    """
+
+    row: IntArray
+    start_ns: IntArray
+    end_ns: IntArray
+    track: IntArray
+    kind: npt.NDArray[np.uint8]
+    launch: IntArray
+
+    def __len__(self) -> int:
+        """Return the number of slices."""
+        return len(self.row)
+
+    @property
+    def dur_ns(self) -> IntArray:
+        """Return the durations."""
+        return self.end_ns - self.start_ns
+
+
+class Timeline:
+    """Questions about when things happened in one recording; each answer is computed once, on first use.
+
+    Args:
+        recording: A recording that has events.
+
+    Raises:
+        ValueError: The recording has none.
+    """
+
+    def __init__(self, recording: Recording) -> None:
+        if recording.events is None:
+            raise ValueError("a timeline needs events")
+        self.recording = recording
+        self.events: EventTable = recording.events
+
+    @cached_property
+    def host(self) -> HostSlices:
+        """Return the spans on host threads, nested. Step marks are left out: they cross other spans' ends."""
+        table = self.events
+        kept = table.of_kind(*HOST_KINDS) & ~(table.of_kind(Kind.USER_ANNOTATION, Kind.CPU_OP) & self.is_step_mark)
+        return nest(table, np.flatnonzero(kept))
+
+    @cached_property
+    def is_step_mark(self) -> BoolArray:
+        """Return for each event whether it is a host-side step mark (``ProfilerStep#N``)."""
+        return self.events.name_is(STEP_MARK)
+
+    @cached_property
+    def device(self) -> DeviceSlices:
+        """Return the work on device streams."""
+        table = self.events
+        rows = np.flatnonzero(table.of_kind(*DEVICE_KINDS) & (table.dur_ns >= 0))
+        rows = rows[np.argsort(table.ts_ns[rows], kind="stable")]
+        return DeviceSlices(
+            row=rows,
+            start_ns=table.ts_ns[rows],
+            end_ns=table.end_ns[rows],
+            track=table.track[rows].astype(np.int64),
+            kind=table.kind[rows],
+            launch=self._launches(rows),
+        )
+
+    def _launches(self, rows: IntArray) -> IntArray:
+        """Return the host slice that launched each device row: the runtime call of the same correlation."""
+        table, host = self.events, self.host
+        correlation = table.ints("correlation", missing=0)
+        calls = np.flatnonzero(table.kind[host.row] == Kind.RUNTIME)
+        keys = correlation[host.row[calls]]
+        calls, keys = calls[keys > 0], keys[keys > 0]
+        order = np.argsort(keys, kind="stable")
+        calls, keys = calls[order], keys[order]
+        wanted = correlation[rows]
+        place = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
+        if not len(keys):
+            return np.full(len(rows), -1, np.int64)
+        return np.where((wanted > 0) & (keys[place] == wanted), calls[place], -1).astype(np.int64)
+
+    @cached_property
+    def device_busy(self) -> Intervals:
+        """Return when at least one stream of any device works."""
+        return intervals(self.device.start_ns, self.device.end_ns)
+
+    @cached_property
+    def launch_op(self) -> IntArray:
+        """Return for each device slice the innermost operator (or region) around its launch, -1 if unknown.
+
+        Falls back on ``External id`` where the runtime call is not recorded.
+        """
+        table, host, device = self.events, self.host, self.device
+        is_op = np.isin(table.kind[host.row], (int(Kind.CPU_OP),))
+        found = host.ancestor_where(is_op, device.launch)
+        lost = np.flatnonzero(found < 0)
+        external = table.ints("External id", missing=0)
+        keys = external[host.row]
+        ops = np.flatnonzero(is_op & (keys > 0))
+        if len(lost) and len(ops):
+            ops = ops[np.argsort(keys[ops], kind="stable")]
+            wanted = external[device.row[lost]]
+            place = np.minimum(np.searchsorted(keys[ops], wanted, side="right") - 1, len(ops) - 1)
+            fits = (wanted > 0) & (place >= 0) & (keys[ops][place] == wanted)
+            found[lost[fits]] = ops[place[fits]]
+        return found
+
+    @cached_property
+    def main_track(self) -> int:
+        """Return the thread that drives the program, -1 if there is no host thread.
+
+        The one with step marks; else the one whose operators and regions outside autograd span most time.
+        """
+        table = self.events
+        marks = np.flatnonzero(self.is_step_mark & table.of_kind(Kind.USER_ANNOTATION, Kind.CPU_OP))
+        if len(marks):
+            return int(np.bincount(table.track[marks]).argmax())
+        host = self.host
+        top = np.flatnonzero((host.parent < 0) & np.isin(table.kind[host.row], HOST_KINDS[:4]))
+        top = top[~self._in_autograd[host.row[top]]]
+        if not len(top):
+            top = np.flatnonzero(host.parent < 0)
+        if not len(top):
+            return -1
+        return int(np.bincount(host.track[top], host.dur_ns[top]).argmax())
+
+    @cached_property
+    def _in_autograd(self) -> BoolArray:
+        return self.events.name_is(lambda name: name.startswith("autograd::engine::evaluate_function"))
+
+
+def nest(table: EventTable, rows: IntArray) -> HostSlices:
+    """Return the rows of a table as nested slices.
+
+    Ties are ordered as Kineto nests them: longer first, then by ``Ev Idx``, then as in the file.
+    """
+    rows = rows[table.dur_ns[rows] >= 0]
+    start, end = table.ts_ns[rows], table.end_ns[rows]
+    track = table.track[rows].astype(np.int64)
+    index = table.ints("Ev Idx")[rows]
+    order = np.lexsort((index, -end, start, track))
+    rows, start, end, track = rows[order], start[order], end[order], track[order]
+    parent, depth, clipped = np.empty(0, np.int64), np.empty(0, np.int64), 0
+    for _ in range(_MOST_CLIP_ROUNDS):
+        parent, depth = _levels(track, start, end)
+        over = np.flatnonzero((parent >= 0) & (end > end[parent]))
+        if not len(over):
+            break
+        clipped += len(over)
+        end[over] = end[parent[over]]
+    dur = end - start
+    inner = parent >= 0
+    children = np.bincount(parent[inner], dur[inner], minlength=len(rows)).astype(np.int64)
+    return HostSlices(rows, track, start, end, parent, depth, np.maximum(dur - children, 0), clipped)
+
+
+def _levels(track: IntArray, start_ns: IntArray, end_ns: IntArray) -> tuple[IntArray, IntArray]:
+    """Return (parent, depth) of sorted slices: depth is how many earlier ones of the track are still open."""
+    count = len(start_ns)
+    if not count:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    origin = int(start_ns.min())
+    span = int(max(end_ns.max(), start_ns.max()) - origin) + 2
+    base = (track - track.min()) * span - origin
+    # A slice without length still encloses nothing and ends after it began.
+    opened, closed = start_ns + base, np.maximum(end_ns, start_ns + 1) + base
+    index = np.arange(count)
+    depth = np.maximum(index - np.searchsorted(np.sort(closed), opened, side="right"), 0)
+    key = np.sort(depth * count + index)
+    place = np.searchsorted(key, (depth - 1) * count + index, side="right") - 1
+    parent = key[place] % count
+    none = (depth == 0) | (key[place] // count != depth - 1) | (track[parent] != track)
+    parent[none] = -1
+    return parent, depth
