@@ -2,20 +2,26 @@
 
 import gzip
 import json
+import re
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 from uncork.testing.sketch import Event, Sketch, read_sketch
+
+Row = dict[str, Any]
+"""One object of ``traceEvents``, or another part of the document."""
 
 BASE_NS = 1_700_000_000_000_000_000
 """``baseTimeNanoseconds``: times in the file are decimal microseconds after it."""
 FIRST_NS = 1_000_000_000
 """When a recording begins, after the base."""
+_BACKWARD = re.compile(r"^autograd::|Backward\d*$")
 MAX_LAUNCH_NS = 5_000
 """A launch takes a few microseconds on the host, or its share of a shorter operator."""
 
 
-def traces(text: str) -> list[dict[str, object]]:
+def traces(text: str) -> list[Row]:
     """Return the Kineto documents of a sketch, one per rank."""
     sketch = read_sketch(text)
     return [_Document(sketch, rank).build() for rank in range(sketch.ranks)]
@@ -45,22 +51,22 @@ class _Document:
         self.rank = rank
         self.pid = 1000 + rank
         self.tids: dict[str, int] = {"main": self.pid, "backward": self.pid + 1}
-        self.rows: list[dict[str, object]] = []
+        self.rows: list[Row] = []
         self.count: Counter[str] = Counter()
         amd = any(str(device["name"]).startswith("AMD") for device in sketch.devices)
         self.vendor = "hip" if amd else "cuda"
 
-    def build(self) -> dict[str, object]:
+    def build(self) -> Row:
         """Return the document."""
         events = list(self.sketch.events(self.rank))
         for event in events:
             if event.track.startswith("stream"):
-                self._device(event, None, None)
+                self._device(event, {})
             elif event.kind != "loader":
                 self._host(event)
         self._backward_arrows()
         self._python_parents()
-        document: dict[str, object] = {"schemaVersion": 1, "deviceProperties": self.sketch.devices}
+        document: Row = {"schemaVersion": 1, "deviceProperties": self.sketch.devices}
         document |= self.sketch.fields
         if self.sketch.ranks > 1:
             document["distributedInfo"] = self._distributed()
@@ -68,8 +74,8 @@ class _Document:
         document["traceEvents"] = [*self._names(events), *self.rows]
         return document
 
-    def _row(self, event: Event, pid: int, tid: int, args: dict[str, object]) -> dict[str, object]:
-        row: dict[str, object] = {"ph": "X", "cat": event.kind, "name": event.name, "pid": pid, "tid": tid}
+    def _row(self, event: Event, pid: object, tid: int, args: Row) -> Row:
+        row: Row = {"ph": "X", "cat": event.kind, "name": event.name, "pid": pid, "tid": tid}
         row["ts"] = _microseconds(FIRST_NS + event.start_ns)
         if event.kind == "cpu_instant_event":
             row |= {"ph": "i", "s": "t"}
@@ -80,17 +86,17 @@ class _Document:
         return row
 
     def _host(self, event: Event) -> None:
-        args: dict[str, object] = {}
+        args: Row = {}
         if event.kind in ("cpu_op", "user_annotation"):
             args = {"External id": self._next("external"), "Record function id": 0}
         if "Sequence number" in event.args:
-            args["Fwd thread id"] = int(event.name.startswith("autograd::engine::evaluate_function"))
+            args["Fwd thread id"] = int(_BACKWARD.search(event.name) is not None)
         row = self._row(event, self.pid, self._tid(event.track), args | dict(event.args))
         if event.kind == "cuda_runtime":
-            self._launch(row, event, event, event.launches)
+            self._launch(row, None, event.launches)
             return
         for index, work in enumerate(event.launches):
-            self._launch(row, event, self._call(event, index), (work,))
+            self._launch(row, self._call(event, index), (work,))
 
     def _call(self, event: Event, index: int) -> Event:
         """Return the runtime call inside an operator for its n-th launch: each has an equal part of it."""
@@ -102,90 +108,79 @@ class _Document:
         end_ns = start_ns + min(part_ns, MAX_LAUNCH_NS)
         return Event(event.track, "cuda_runtime", start_ns, end_ns, self.vendor + what)
 
-    def _launch(self, row: dict[str, object], event: Event, call: Event, works: tuple[Event, ...]) -> None:
-        """Add a runtime call, unless the line is one itself, and the work it enqueues."""
-        external = row["args"].get("External id")  # type: ignore[attr-defined]
-        correlation = self._next("correlation")
-        args: dict[str, object] = {"External id": external} if external else {}
-        if call is event:
-            row["args"] = {"correlation": correlation, **row["args"]}  # type: ignore[dict-item]
+    def _launch(self, row: Row, call: Event | None, works: tuple[Event, ...]) -> None:
+        """Add a runtime call inside a row, unless the row is one itself, and the work it enqueues."""
+        external = {key: value for key, value in row["args"].items() if key == "External id"}
+        link = {"correlation": self._next("correlation")}
+        if call is None:
+            row["args"] = link | row["args"]
         else:
-            self._row(call, self.pid, self._tid(call.track), args | {"correlation": correlation})
+            row = self._row(call, self.pid, self._tid(call.track), external | link)
         for work in works:
-            self._arrow("s", "ac2g", correlation, self.pid, self._tid(call.track), call.start_ns)
-            self._device(work, correlation, external)
+            self._arrow("s", "ac2g", link["correlation"], row)
+            self._arrow("f", "ac2g", link["correlation"], self._device(work, external | link))
 
-    def _device(self, work: Event, correlation: int | None, external: object) -> None:
-        stream = int(work.track.split()[1])
-        device = int(str(work.args.get("device", 0)))
-        args: dict[str, object] = {"External id": external} if external else {}
-        args |= {"device": device, "context": 1, "stream": stream}
-        if correlation is not None:
-            args["correlation"] = correlation
-        self._row(work, device, stream, args | dict(work.args))
-        if correlation is not None:
-            self._arrow("f", "ac2g", correlation, device, stream, work.start_ns)
+    def _device(self, work: Event, args: Row) -> Row:
+        stream, device = int(work.track.split()[1]), work.args.get("device", 0)
+        place = {"device": device, "context": 1, "stream": stream}
+        return self._row(work, device, stream, place | args | dict(work.args))
 
-    def _arrow(
-        self, end: str, name: str, number: int, pid: object, tid: object, ns: int | None, ts: object = 0
-    ) -> None:
-        when = ts if ns is None else _microseconds(FIRST_NS + ns)
-        row: dict[str, object] = {
-            "ph": end,
-            "id": number,
-            "pid": pid,
-            "tid": tid,
-            "ts": when,
-            "cat": name,
-            "name": name,
-        }
-        self.rows.append(row | ({"bp": "e"} if end == "f" else {}))
+    def _arrow(self, end: str, name: str, number: int, at: Row) -> None:
+        """Add one end of an arrow, at the start of a row."""
+        row: Row = {"ph": end, "id": number, "pid": at["pid"], "tid": at["tid"], "ts": at["ts"]}
+        self.rows.append(row | {"cat": name, "name": name} | ({"bp": "e"} if end == "f" else {}))
 
     def _backward_arrows(self) -> None:
-        """Join each backward operator with the last forward operator of the same sequence number."""
-        forward: dict[object, dict[str, object]] = {}
-        backward: dict[object, dict[str, object]] = {}
+        """Join the outermost backward with the innermost forward operator of each sequence number."""
+        forward: dict[int, Row] = {}
+        backward: dict[int, Row] = {}
         for row in self.rows:
             args = row.get("args", {})
-            if isinstance(args, dict) and "Sequence number" in args:
-                (backward if args["Fwd thread id"] else forward)[args["Sequence number"]] = row
-        for number in sorted(forward.keys() & backward.keys(), key=str):
+            if "Sequence number" in args and args["Fwd thread id"]:
+                backward.setdefault(args["Sequence number"], row)
+            elif "Sequence number" in args:
+                forward[args["Sequence number"]] = row
+        for number in sorted(forward.keys() & backward.keys()):
             identity = self._next("fwdbwd")
-            for end, row in (("s", forward[number]), ("f", backward[number])):
-                self._arrow(end, "fwdbwd", identity, row["pid"], row["tid"], None, row["ts"])
+            self._arrow("s", "fwdbwd", identity, forward[number])
+            self._arrow("f", "fwdbwd", identity, backward[number])
 
     def _python_parents(self) -> None:
         """Number the Python frames of each thread and say which encloses which."""
         frames = [row for row in self.rows if row.get("cat") == "python_function"]
-        frames.sort(key=lambda row: (row["tid"], row["ts"], -float(str(row["dur"]))))
-        modules: dict[object, int] = {}
-        open_frames: list[tuple[object, float, int]] = []
+        frames.sort(key=lambda row: (row["tid"], row["ts"], -row["dur"]))
+        modules: dict[str, int] = {}
+        outer: list[Row] = []
         for number, row in enumerate(frames, 1):
-            start = float(str(row["ts"]))
-            while open_frames and (open_frames[-1][0] != row["tid"] or open_frames[-1][1] <= start):
-                open_frames.pop()
-            args: dict[str, object] = {"Python parent id": open_frames[-1][2] if open_frames else None}
-            if str(row["name"]).startswith("nn.Module: "):
+            while outer and (outer[-1]["tid"] != row["tid"] or outer[-1]["ts"] + outer[-1]["dur"] <= row["ts"]):
+                outer.pop()
+            args = {"Python parent id": outer[-1]["args"]["Python id"] if outer else None, "Python id": number}
+            if row["name"].startswith("nn.Module: "):
                 args["Python module id"] = modules.setdefault(row["name"], len(modules))
-            row["args"] = {**args, "Python id": number, **row["args"]}  # type: ignore[dict-item]
-            open_frames.append((row["tid"], start + float(str(row["dur"])), number))
+            row["args"] = args | row["args"]
+            outer.append(row)
 
-    def _names(self, events: list[Event]) -> list[dict[str, object]]:
+    def _names(self, events: list[Event]) -> list[Row]:
         """Return the metadata rows that name the process, its threads and the streams."""
-        rows = [_metadata("process_name", self.pid, 0, {"name": "python"})]
-        rows.append(_metadata("process_labels", self.pid, 0, {"labels": "CPU"}))
-        for device in self.sketch.devices:
-            rows.append(_metadata("process_labels", device["id"], 0, {"labels": f"GPU {device['id']}"}))
-        for track, tid in self.tids.items():
-            name = {"main": "python", "backward": "pt_autograd_0"}.get(track, track.removeprefix("thread "))
-            rows.append(_metadata("thread_name", self.pid, tid, {"name": f"thread {tid} ({name})"}))
-        tracks = {event.track for outer in events for event in (outer, *outer.launches)}
-        for track in sorted(tracks):
-            if track.startswith("stream"):
-                rows.append(_metadata("thread_name", 0, int(track.split()[1]), {"name": track}))
-        return rows
+        devices = [(device["id"], {"labels": f"GPU {device['id']}"}) for device in self.sketch.devices]
+        streams = sorted({event.track for host in events for event in (host, *host.launches) if " " in event.track})
+        threads = {"main": "python", "backward": "pt_autograd_0"}
+        return [
+            _metadata("process_name", self.pid, 0, {"name": "python"}),
+            _metadata("process_labels", self.pid, 0, {"labels": "CPU"}),
+            *(_metadata("process_labels", index, 0, label) for index, label in devices),
+            *(
+                _metadata("thread_name", self.pid, tid, {"name": f"thread {tid} ({threads.get(track, track)})"})
+                for track, tid in self.tids.items()
+            ),
+            *(
+                _metadata("thread_name", 0, int(track.split()[1]), {"name": track})
+                for track in streams
+                if track.startswith("stream")
+            ),
+        ]
 
-    def _distributed(self) -> dict[str, object]:
+    def _distributed(self) -> Row:
         ranks = list(range(self.sketch.ranks))
         backend = "nccl" if self.sketch.devices else "gloo"
         group = {"pg_name": "0", "pg_desc": "default_pg", "backend_config": backend, "pg_size": len(ranks)}
@@ -200,7 +195,7 @@ class _Document:
         return self.count[what]
 
 
-def _metadata(name: str, pid: object, tid: int, args: dict[str, object]) -> dict[str, object]:
+def _metadata(name: str, pid: object, tid: int, args: Row) -> Row:
     return {"ph": "M", "name": name, "ts": _microseconds(FIRST_NS), "pid": pid, "tid": tid, "args": args}
 
 

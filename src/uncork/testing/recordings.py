@@ -82,7 +82,7 @@ def _loader(known: Sketch, rank: int) -> SpanTable | None:
     return SpanTable(
         stages=stages,
         stage=np.array([stages.index(event.name) for event in spans], np.int64),
-        worker=np.array([int((event.track.split() + ["-1"])[1]) for event in spans], np.int64),
+        worker=np.array([int(event.track.partition(" ")[2] or -1) for event in spans], np.int64),
         start_ns=np.array([BASE_NS + FIRST_NS + event.start_ns for event in spans], np.int64),
         dur_ns=np.array([event.end_ns - event.start_ns for event in spans], np.int64),
         value=np.array([int(str(event.args.get("value", 0))) for event in spans], np.int64),

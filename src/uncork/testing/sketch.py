@@ -256,7 +256,7 @@ def _kind(track: str, said: str | None, name: str) -> str:
     if track.startswith("stream"):
         if said == "region":
             return "gpu_user_annotation"
-        return _KINDS[said or {"Memcpy": "memcpy", "Memset": "memset"}.get(name.split(" ")[0], "kernel")]
+        return _KINDS[said or {"Memcpy": "memcpy", "Memset": "memset"}.get(name[:6], "kernel")]
     if name == "[memory]":
         return "cpu_instant_event"
     return _KINDS[said or next((kind for pattern, kind in _BY_NAME if pattern.match(name)), "op")]
