@@ -181,3 +181,26 @@ class Quality:
     severity: str = "warning"
     share_affected: float | None = None
     params: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The answer in one sentence, and how sure it is.
+
+    Args:
+        bottleneck: The class, or ``none``, or ``undetermined``.
+        confidence: 0–1; of the verdicts given with 0.8 or more, at least 95 in 100 are to be right.
+        share: Share of the step that could be won back from this class.
+        summary: The sentence.
+        contributing: Other classes worth naming, largest first.
+        late_ranks: Ranks the others wait for.
+        would_be_wrong_if: What would overturn it.
+    """
+
+    bottleneck: Bottleneck
+    confidence: float
+    share: float
+    summary: Message
+    contributing: tuple[Bottleneck, ...] = ()
+    late_ranks: tuple[int, ...] = ()
+    would_be_wrong_if: tuple[Message, ...] = ()
