@@ -1,0 +1,62 @@
+# make demo    what uncork is for: installs it into .venv with PyTorch, runs a slow bundled job, its fix, and compares
+# make test    installs what the tests need into .venv, and runs all of them
+# make check   format, lint, types, layers, and the documentation's links; no tests
+# make docs    builds the documentation into site/
+# make ci      make check and make test, for machines
+# make clean   removes .venv and everything built
+#
+# Needed beforehand: Python 3.10 or newer with pip, and a C compiler for the fast reader (without one a slower
+# reader is used). Everything else goes into .venv; nothing is installed elsewhere. PyTorch is a large download
+# (pip decides which build: on a machine without a GPU you may point pip at a CPU-only index first).
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+
+.PHONY: help demo test check format docs ci clean
+help:
+	@sed -n 's/^# \(make .*\)/\1/p' Makefile
+
+demo: $(VENV)/.runs
+	$(BIN)/uncork demo
+
+test: $(VENV)/.tests
+	$(BIN)/python -m pytest
+
+check: $(VENV)/.tests
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python docs/check_links.py
+
+format: $(VENV)/.tests
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+docs: $(VENV)/.tests
+	$(PIP) install --group docs
+	$(BIN)/mkdocs build --strict
+
+ci:
+	@status=0; $(MAKE) check || status=1; $(MAKE) test || status=1; exit $$status
+
+clean:
+	rm -rf $(VENV) build dist site src/*.egg-info
+
+# Debian ships Python without the part of venv that brings pip along; the system's pip can put it there.
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV) || { $(PYTHON) -m venv --without-pip $(VENV) && \
+		$(PYTHON) -m pip --python $(VENV)/bin/python install --quiet pip; }
+	$(PIP) install --upgrade pip
+
+$(VENV)/.runs: pyproject.toml constraints.txt | $(VENV)/bin/python
+	@echo "Installing uncork and PyTorch into $(VENV); the first time this takes a few minutes."
+	$(PIP) install --constraint constraints.txt --editable . torch
+	@touch $@
+
+$(VENV)/.tests: $(VENV)/.runs
+	@echo "Installing what the tests need into $(VENV)."
+	$(PIP) install --constraint constraints.txt --group dev
+	@touch $@
