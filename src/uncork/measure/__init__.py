@@ -9,7 +9,7 @@ import pkgutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Generic, TypeVar, overload
+from typing import Any, ClassVar, Generic, TypeVar, overload
 
 from uncork.recording import Recording
 from uncork.timeline import Timeline
@@ -65,12 +65,30 @@ class Rank:
 
 
 class Measurement:
-    """A figure about one rank; subclasses are frozen dataclasses of numbers, texts and small arrays."""
+    """A figure about one rank; subclasses are frozen dataclasses of numbers, texts and small arrays.
+
+    Attributes:
+        view: True for what only the page draws: measured when a page is asked for, and kept out of the JSON.
+        table: Name of the report's table that ``rows()`` fills, or empty.
+        section: Name of the report's section (``memory``, ``comm``) that ``content()`` fills, or empty.
+    """
+
+    view: ClassVar[bool] = False
+    table: ClassVar[str] = ""
+    section: ClassVar[str] = ""
 
     @classmethod
     def of(cls, rank: Rank) -> "Measurement":
         """Return the measurement of a rank; raises `MissingEvidence` where its recording lacks what is needed."""
         raise NotImplementedError
+
+    def rows(self) -> Sequence[Mapping[str, Any]]:
+        """Return the rows of the report's table that this measurement fills; values are plain, units in the names."""
+        return ()
+
+    def content(self) -> Mapping[str, Any]:
+        """Return the report's section that this measurement fills; values are plain, units in the names."""
+        return {}
 
 
 class Ranks(Sequence[T], Generic[T]):
@@ -113,11 +131,15 @@ def measurements() -> tuple[type[Measurement], ...]:
     return tuple(sorted(Measurement.__subclasses__(), key=lambda kind: kind.__module__))
 
 
-def measure(recording: Recording, number: int = 0) -> dict[type[Measurement], Measurement | Missing]:
-    """Return every measurement of one rank, or what each lacks."""
+def measure(
+    recording: Recording, number: int = 0, *, views: bool = False
+) -> dict[type[Measurement], Measurement | Missing]:
+    """Return every measurement of one rank, or what each lacks; with `views`, also what only the page draws."""
     rank = Rank(recording, number)
     done: dict[type[Measurement], Measurement | Missing] = {}
     for kind in measurements():
+        if kind.view and not views:
+            continue
         try:
             done[kind] = kind.of(rank)
         except MissingEvidence as lack:  # noqa: PERF203 - a dozen turns

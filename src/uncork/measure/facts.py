@@ -1,0 +1,46 @@
+"""Facts: what a recording says about itself, without its events."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from uncork.measure import Measurement, Rank
+from uncork.recording import Device, Flags, RunInfo
+
+
+@dataclass(frozen=True)
+class Facts(Measurement):
+    """The head of a recording; for its fields see `uncork.recording.Recording`.
+
+    Args:
+        events: Number of events read.
+    """
+
+    source: str
+    format: str
+    rank: int | None
+    world_size: int | None
+    devices: tuple[Device, ...]
+    host: Mapping[str, object]
+    flags: Flags
+    versions: Mapping[str, str]
+    repairs: Mapping[str, int]
+    run: RunInfo | None
+    events: int
+
+    @classmethod
+    def of(cls, rank: Rank) -> "Facts":
+        """Return the facts of a rank's recording."""
+        recording = rank.recording
+        return cls(
+            source=recording.source,
+            format=recording.format,
+            rank=recording.rank,
+            world_size=recording.world_size,
+            devices=recording.devices,
+            host=dict(recording.host),
+            flags=recording.flags,
+            versions=dict(recording.versions),
+            repairs=dict(recording.repairs),
+            run=recording.run,
+            events=0 if recording.events is None else len(recording.events),
+        )

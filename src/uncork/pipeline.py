@@ -1,0 +1,88 @@
+"""The whole way on one screen: paths → recordings → measurements → findings → verdict → Report."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from pathlib import Path
+
+from uncork import readers
+from uncork.executors import Executor
+from uncork.executors.local import Local
+from uncork.measure import Measured, Measurement, Missing, measure
+from uncork.measure.facts import Facts
+from uncork.quality import gate
+from uncork.recording import Recording
+from uncork.report import Report
+from uncork.rules import assess
+from uncork.sections import comm_section, ledger_section, memory_section, run_section, tables_section, views_section
+from uncork.verdict import judge
+
+Progress = Callable[[int, int, str], None]
+
+
+def analyze(
+    paths: Sequence[Path], *, views: bool = False, executor: Executor | None = None, progress: Progress | None = None
+) -> Report:
+    """Return what uncork concludes from recordings that exist.
+
+    Args:
+        paths: Files, folders of ranks, or run folders.
+        views: Whether to keep what the page draws.
+        executor: Where files are read and measured; this machine by default.
+        progress: Called with (files done, files in all, the file that was done).
+
+    Raises:
+        UncorkError: A path is missing or no recording.
+    """
+    files = readers.expand(paths)
+    measured: list[Measured] = []
+    for done, (path, ranks) in enumerate(
+        zip(files, (executor or Local()).map(partial(measure_file, views=views), files), strict=True), start=1
+    ):
+        measured.extend(ranks)
+        if progress:
+            progress(done, len(files), path.name)
+    return conclude(measured)
+
+
+def measure_file(path: Path, *, views: bool = False) -> list[dict[type[Measurement], Measurement | Missing]]:
+    """Return the measurements of each rank in a file: this is what runs where the file lies."""
+    return [measure(recording, views=views) for recording in readers.read(path)]
+
+
+def analyze_recordings(recordings: Iterable[Recording], *, views: bool = False) -> Report:
+    """Return what uncork concludes from recordings that were read already, one per rank."""
+    return conclude([measure(recording, views=views) for recording in recordings])
+
+
+def conclude(measured: Sequence[Measured]) -> Report:
+    """Return the report on the measurements of all ranks."""
+    measured, numbers = _in_order(measured)
+    quality = gate(measured, numbers)
+    ledger, step_ns = ledger_section(measured)
+    findings, not_assessed, clear = assess(measured, numbers, step_ns)
+    return Report(
+        verdict=judge(measured, numbers, findings, quality),
+        ledger=ledger,
+        findings=tuple(findings),
+        not_assessed=tuple(not_assessed),
+        clear=tuple(clear),
+        quality=tuple(quality),
+        run=run_section(measured, numbers, step_ns),
+        tables=tables_section(measured, numbers),
+        memory=memory_section(measured, numbers),
+        comm=comm_section(measured, numbers),
+        views=views_section(measured, numbers),
+    )
+
+
+def _in_order(measured: Sequence[Measured]) -> tuple[list[Measured], list[int]]:
+    """Return the measurements in order of rank, and the rank of each.
+
+    Where two recordings claim the same rank, or one claims none, ranks are numbered in the order of the files.
+    """
+    claimed = [facts.rank if isinstance(facts := one.get(Facts), Facts) else None for one in measured]
+    if None in claimed or max(Counter(claimed).values(), default=1) > 1:
+        return list(measured), list(range(len(measured)))
+    order = sorted(range(len(measured)), key=lambda place: claimed[place] or 0)
+    return [measured[place] for place in order], [claimed[place] or 0 for place in order]

@@ -1,0 +1,255 @@
+"""Report: all that renderers and `compare` see; to and from JSON (schema 1, additive changes only)."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from uncork import __version__
+from uncork.errors import UnreadableError
+from uncork.findings import (
+    Bottleneck,
+    Evidence,
+    Finding,
+    Gain,
+    Location,
+    Message,
+    NotAssessed,
+    Quality,
+    Verdict,
+)
+from uncork.locale import fill, say
+from uncork.rules import rules
+from uncork.rules.page import page
+
+SCHEMA = 1
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class LedgerEntry:
+    """One cause of the ledger, mean over steps and ranks.
+
+    Args:
+        cause: Its name (``cause.<name>`` in the catalogue).
+        bottleneck: The class it counts for, None for time that counts for none.
+        ns_per_step: Mean time per step.
+        share: Of the step's wall time.
+    """
+
+    cause: str
+    bottleneck: Bottleneck | None
+    ns_per_step: int
+    share: float
+
+
+@dataclass(frozen=True)
+class Report:
+    """What one analysis says.
+
+    Args:
+        verdict: The answer.
+        ledger: Where a step goes; sums to ``run["step_ns"]``.
+        findings: Causes, those worth most first.
+        not_assessed: Rules that could not look.
+        clear: Ids of the rules that looked and found nothing.
+        quality: What limits the conclusions.
+        run: Device, ranks, steps, versions, flags, observer overhead: plain values with the unit in the name.
+        tables: ``operators kernels functions collectives``: rows of plain values with the unit in the name.
+        memory: Sizes, peak and owners, or None where nothing was recorded.
+        comm: Collectives over the ranks, or None.
+        views: What the page draws; never in the JSON.
+    """
+
+    verdict: Verdict
+    ledger: tuple[LedgerEntry, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    not_assessed: tuple[NotAssessed, ...] = ()
+    clear: tuple[str, ...] = ()
+    quality: tuple[Quality, ...] = ()
+    run: Mapping[str, Any] = field(default_factory=dict)
+    tables: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    memory: Mapping[str, Any] | None = None
+    comm: Mapping[str, Any] | None = None
+    views: Mapping[str, Any] = field(default_factory=dict)
+
+
+def to_json(report: Report, lang: str = "en") -> Json:
+    """Return a report as plain values, its texts in one language."""
+    return {
+        "schema": SCHEMA,
+        "uncork": __version__,
+        "lang": lang,
+        "verdict": _verdict_json(report.verdict, lang),
+        "ledger": [
+            {**asdict(entry), "bottleneck": entry.bottleneck and entry.bottleneck.value} for entry in report.ledger
+        ],
+        "findings": [_finding_json(finding, lang) for finding in report.findings],
+        "not_assessed": [
+            {
+                "rule": lack.rule,
+                "missing": list(lack.missing),
+                "how_to_record": " ".join(say(lang, f"record.{what}") for what in lack.missing),
+            }
+            for lack in report.not_assessed
+        ],
+        "clear": list(report.clear),
+        "quality": [
+            {
+                "id": issue.id,
+                "severity": issue.severity,
+                "message": say(lang, f"quality.{issue.id}", issue.params),
+                "fix": say(lang, f"quality.{issue.id}.fix", issue.params),
+                "share_affected": issue.share_affected,
+                "params": dict(issue.params),
+            }
+            for issue in report.quality
+        ],
+        "run": dict(report.run),
+        "tables": {name: [dict(row) for row in rows] for name, rows in report.tables.items()},
+        "memory": report.memory and dict(report.memory),
+        "comm": report.comm and dict(report.comm),
+    }
+
+
+def _verdict_json(verdict: Verdict, lang: str) -> Json:
+    return {
+        "bottleneck": verdict.bottleneck.value,
+        "confidence": round(verdict.confidence, 3),
+        "share": verdict.share,
+        "summary": _text(verdict.summary, lang),
+        "contributing": [one.value for one in verdict.contributing],
+        "late_ranks": list(verdict.late_ranks),
+        "would_be_wrong_if": [_text(one, lang) for one in verdict.would_be_wrong_if],
+        "messages": {
+            "summary": asdict(verdict.summary),
+            "would_be_wrong_if": [asdict(one) for one in verdict.would_be_wrong_if],
+        },
+    }
+
+
+def finding_texts(finding: Finding, lang: str) -> Json:
+    """Return what a finding's page says about it: name, title, because, advice."""
+    rule = rules().get(finding.rule)
+    if rule is None:
+        return {"name": finding.rule, "title": finding.rule, "because": "", "advice": []}
+    manual = page(rule.folder, rule.id, lang)
+    chosen = [manual.advice[one] for one in finding.advice or tuple(manual.advice) if one in manual.advice]
+    return {
+        "name": manual.name,
+        "title": fill(manual.title, finding.params),
+        "because": fill(manual.because, finding.params),
+        "advice": [
+            {
+                "id": advice.id,
+                "text": fill(advice.text, finding.params),
+                "detail": fill(advice.detail, finding.params),
+                "snippet": fill(advice.snippet, finding.params),
+                "effort": advice.effort,
+                "risk": advice.risk,
+                "check": fill(advice.check, finding.params),
+            }
+            for advice in chosen
+        ],
+    }
+
+
+def _finding_json(finding: Finding, lang: str) -> Json:
+    texts = finding_texts(finding, lang)
+    return {
+        "rule": finding.rule,
+        "name": texts["name"],
+        "class": finding.bottleneck.value,
+        "title": texts["title"],
+        "cost_ns_per_step": finding.cost_ns_per_step,
+        "share": finding.share,
+        "gain": asdict(finding.gain),
+        "confidence": round(finding.confidence, 3),
+        "location": asdict(finding.location),
+        "evidence": [{**asdict(one), "holds": one.holds} for one in finding.evidence],
+        "because": texts["because"],
+        "advice": texts["advice"],
+        "params": dict(finding.params),
+    }
+
+
+def _text(message: Message, lang: str) -> str:
+    return say(lang, message.id, message.params)
+
+
+def dumps(report: Report, lang: str = "en") -> str:
+    """Return a report as JSON text, numpy scalars as plain numbers."""
+    return json.dumps(to_json(report, lang), ensure_ascii=False, indent=1, default=_plain, allow_nan=False) + "\n"
+
+
+def _plain(value: object) -> object:
+    item = getattr(value, "item", None)
+    if item is not None:
+        return item()
+    raise TypeError(f"{type(value).__name__} has no place in a report")
+
+
+def from_json(data: Json) -> Report:
+    """Return the report that a JSON document holds; texts come back from their ids, so any language can be shown.
+
+    Raises:
+        UnreadableError: The document is of a newer schema or lacks what a report has.
+    """
+    if data.get("schema") != SCHEMA:
+        raise UnreadableError(
+            f"This report has schema {data.get('schema')!r}; this uncork reads schema {SCHEMA}.",
+            "Analyse the recording again, or use the uncork version that wrote it.",
+        )
+    try:
+        return Report(
+            verdict=_verdict_from(data["verdict"]),
+            ledger=tuple(
+                LedgerEntry(**{**entry, "bottleneck": entry["bottleneck"] and Bottleneck(entry["bottleneck"])})
+                for entry in data["ledger"]
+            ),
+            findings=tuple(_finding_from(finding) for finding in data["findings"]),
+            not_assessed=tuple(NotAssessed(lack["rule"], tuple(lack["missing"])) for lack in data["not_assessed"]),
+            clear=tuple(data["clear"]),
+            quality=tuple(
+                Quality(issue["id"], issue["severity"], issue["share_affected"], issue["params"])
+                for issue in data["quality"]
+            ),
+            run=data["run"],
+            tables=data["tables"],
+            memory=data["memory"],
+            comm=data["comm"],
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as fault:
+        raise UnreadableError(
+            f"This JSON is no complete uncork report ({type(fault).__name__}: {fault}).",
+            "Write one with: uncork analyze RECORDING --json report.json",
+        ) from fault
+
+
+def _verdict_from(data: Json) -> Verdict:
+    return Verdict(
+        bottleneck=Bottleneck(data["bottleneck"]),
+        confidence=data["confidence"],
+        share=data["share"],
+        summary=Message(**data["messages"]["summary"]),
+        contributing=tuple(Bottleneck(one) for one in data["contributing"]),
+        late_ranks=tuple(data["late_ranks"]),
+        would_be_wrong_if=tuple(Message(**one) for one in data["messages"]["would_be_wrong_if"]),
+    )
+
+
+def _finding_from(data: Json) -> Finding:
+    return Finding(
+        rule=data["rule"],
+        bottleneck=Bottleneck(data["class"]),
+        cost_ns_per_step=data["cost_ns_per_step"],
+        share=data["share"],
+        gain=Gain(**data["gain"]),
+        confidence=data["confidence"],
+        location=Location(**data["location"]),
+        evidence=tuple(
+            Evidence(**{key: value for key, value in one.items() if key != "holds"}) for one in data["evidence"]
+        ),
+        advice=tuple(one["id"] for one in data["advice"]),
+        params=data["params"],
+    )

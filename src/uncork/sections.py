@@ -1,0 +1,136 @@
+"""The plain sections of a Report, gathered from the measurements of all ranks."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from uncork.ledger import CAUSES
+from uncork.measure import Measured, Missing
+from uncork.measure.facts import Facts
+from uncork.measure.step_ledger import StepLedger
+from uncork.report import LedgerEntry
+
+Section = dict[str, Any]
+# Rows kept per table; the page and the terminal show the top of what is here.
+_MOST_ROWS = 200
+
+
+def ledger_section(measured: Sequence[Measured]) -> tuple[tuple[LedgerEntry, ...], int]:
+    """Return the ledger as the mean over steps and ranks, and the step time that it sums to."""
+    ledgers = [ledger for one in measured if isinstance(ledger := one.get(StepLedger), StepLedger)]
+    ledgers = [ledger for ledger in ledgers if len(ledger.step_ns)]
+    if not ledgers:
+        return (), 0
+    means: dict[str, int] = {}
+    for cause in dict.fromkeys(cause for ledger in ledgers for cause in ledger.causes):
+        means[cause] = sum(ledger.mean_ns(cause) for ledger in ledgers) // len(ledgers)
+    step_ns = sum(means.values())
+    return tuple(
+        LedgerEntry(cause, CAUSES[cause].bottleneck, ns, ns / step_ns if step_ns else 0.0)
+        for cause, ns in sorted(means.items(), key=lambda item: -item[1])
+        if ns
+    ), step_ns
+
+
+def run_section(measured: Sequence[Measured], numbers: Sequence[int], step_ns: int) -> Section:
+    """Return what was observed: ranks, steps, devices, versions, flags, and the observer's own cost."""
+    facts = [fact for one in measured if isinstance(fact := one.get(Facts), Facts)]
+    first = facts[0]
+    ledgers = [ledger for one in measured if isinstance(ledger := one.get(StepLedger), StepLedger)]
+    steps = np.concatenate([ledger.step_ns for ledger in ledgers]) if ledgers else np.empty(0, np.int64)
+    section: Section = {
+        "sources": [fact.source for fact in facts],
+        "format": first.format,
+        "ranks": list(numbers),
+        "world_size": first.world_size,
+        "devices": [{"index": one.index, "name": one.name, "memory_bytes": one.memory_bytes} for one in first.devices],
+        "host": dict(first.host),
+        "versions": dict(first.versions),
+        "flags": {name: getattr(first.flags, name) for name in ("shapes", "memory", "stacks", "modules", "flops")},
+        "events": sum(fact.events for fact in facts),
+        "repairs": {kind: count for fact in facts for kind, count in fact.repairs.items()},
+        "step_ns": step_ns,
+        "steps": max((len(ledger.step_ns) for ledger in ledgers), default=0),
+        "marked_steps": all(ledger.marked for ledger in ledgers) if ledgers else False,
+        "median_step_ns": int(np.median(steps)) if len(steps) else None,
+        "p95_step_ns": int(np.percentile(steps, 95)) if len(steps) else None,
+        "on_device": ledgers[0].on_device if ledgers else None,
+        "busy_share": _busy_share(ledgers),
+    }
+    if first.run is not None:
+        section |= _observed(first)
+    return section
+
+
+def _busy_share(ledgers: Sequence[StepLedger]) -> float | None:
+    wall = sum(int(ledger.step_ns.sum()) for ledger in ledgers)
+    return sum(int(ledger.busy_ns.sum()) for ledger in ledgers) / wall if wall else None
+
+
+def _observed(facts: Facts) -> Section:
+    """Return what the recorder saw, and each window's cost as a factor on the steps without a profiler."""
+    run = facts.run
+    if run is None:
+        return {}
+    medians = {window.name: int(np.median(window.step_ns)) for window in run.windows if window.step_ns}
+    baseline = medians.get("baseline")
+    return {
+        "command": list(run.command),
+        "exit_code": run.exit_code,
+        "step_rule": run.step_rule,
+        "steps_seen": run.steps_seen,
+        "notes": list(run.notes),
+        "settings": dict(run.settings),
+        "windows": [
+            {
+                "name": window.name,
+                "steps": len(window.step_ns),
+                "median_step_ns": medians.get(window.name),
+                "overhead_ratio": medians[window.name] / baseline if baseline and window.name in medians else None,
+            }
+            for window in run.windows
+        ],
+    }
+
+
+def tables_section(measured: Sequence[Measured], numbers: Sequence[int]) -> dict[str, list[Mapping[str, Any]]]:
+    """Return the rows of every table; with several ranks each row names its rank."""
+    tables: dict[str, list[Mapping[str, Any]]] = {}
+    for number, one in zip(numbers, measured, strict=True):
+        for kind, value in one.items():
+            if kind.table and not isinstance(value, Missing):
+                rows = [row if len(numbers) == 1 else {"rank": number, **row} for row in value.rows()]
+                tables.setdefault(kind.table, []).extend(rows[:_MOST_ROWS])
+    return tables
+
+
+def memory_section(measured: Sequence[Measured], numbers: Sequence[int]) -> Section | None:
+    """Return sizes, peak and owners of the first rank that recorded them, or None."""
+    return _first_section("memory", measured, numbers)
+
+
+def comm_section(measured: Sequence[Measured], numbers: Sequence[int]) -> Section | None:
+    """Return what the collectives cost, or None where there are none."""
+    return _first_section("comm", measured, numbers)
+
+
+def views_section(measured: Sequence[Measured], numbers: Sequence[int]) -> Section:
+    """Return what the page draws, by measurement name, of the first rank that has it."""
+    views: Section = {}
+    for number, one in zip(numbers, measured, strict=True):
+        for kind, value in one.items():
+            if kind.view and not isinstance(value, Missing):
+                views.setdefault(kind.__name__, (number, value))
+    return {name: value for name, (_, value) in views.items()}
+
+
+def _first_section(name: str, measured: Sequence[Measured], numbers: Sequence[int]) -> Section | None:
+    """Return the section that some measurement offers, of the first rank that can."""
+    for number, one in zip(numbers, measured, strict=True):
+        for kind, value in one.items():
+            if kind.section == name and not isinstance(value, Missing):
+                content = value.content()
+                if content:
+                    return {"rank": number, **content}
+    return None
