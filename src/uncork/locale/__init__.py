@@ -4,12 +4,14 @@ import functools
 import json
 import locale
 import os
+import re
 from collections.abc import Mapping
 from importlib import resources
 
 from uncork.units import format_quantities
 
 LANGUAGES = ("en", "zh")
+_PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 
 @functools.cache
@@ -29,10 +31,8 @@ def fill(template: str, params: Mapping[str, object]) -> str:
 
     Braces that name no parameter stay as they are, so code snippets need no escapes.
     """
-    text = template
-    for name, value in format_quantities(params).items():
-        text = text.replace("{" + name + "}", value)
-    return text
+    texts = format_quantities(params)
+    return _PLACEHOLDER.sub(lambda found: texts.get(found[1], found[0]), template)
 
 
 def default_language() -> str:
