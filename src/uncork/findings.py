@@ -79,6 +79,11 @@ class Evidence:
     relation: str = ">"
 
     @property
+    def unit_name(self) -> str:
+        """Return a name that ends in the unit, as `uncork.units.format_quantity` takes it."""
+        return f"value_{self.unit}"
+
+    @property
     def holds(self) -> bool | None:
         """Return whether the value stands to the threshold as `relation` says; None without a threshold."""
         if self.threshold is None:

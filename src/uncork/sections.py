@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from uncork.ledger import CAUSES
 from uncork.measure import Measured, Missing
@@ -55,12 +56,21 @@ def run_section(measured: Sequence[Measured], numbers: Sequence[int], step_ns: i
         "marked_steps": all(ledger.marked for ledger in ledgers) if ledgers else False,
         "median_step_ns": int(np.median(steps)) if len(steps) else None,
         "p95_step_ns": int(np.percentile(steps, 95)) if len(steps) else None,
+        "step_spread_share": _spread_share(steps),
         "on_device": ledgers[0].on_device if ledgers else None,
         "busy_share": _busy_share(ledgers),
     }
     if first.run is not None:
         section |= _observed(first)
     return section
+
+
+def _spread_share(step_ns: npt.NDArray[np.int64]) -> float | None:
+    """Return the distance between the steps' quartiles over their median: what a change must exceed."""
+    if len(step_ns) < 4:
+        return None
+    low, middle, high = np.percentile(step_ns, [25, 50, 75])
+    return float((high - low) / middle) if middle else None
 
 
 def _busy_share(ledgers: Sequence[StepLedger]) -> float | None:

@@ -1,1 +1,54 @@
-"""The verbs of the command line: one file each."""
+"""The verbs of the command line: one file each; nothing but arguments and printing."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from uncork import __version__
+from uncork.errors import UncorkError
+
+VERBS = ("run", "analyze", "compare", "explain", "rules", "open", "demo", "trigger")
+
+EPILOG = """\
+start here:
+  uncork run train.py --epochs 1      why is this program slow?
+  uncork analyze trace.json.gz        what does this recording say?
+  uncork demo                         see the whole loop on this machine
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the whole command line."""
+    top = argparse.ArgumentParser(
+        prog="uncork",
+        description="Why is this PyTorch job slow or out of memory, and what do I change?",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    top.add_argument("--version", action="version", version=f"uncork {__version__}")
+    verbs = top.add_subparsers(dest="verb", metavar="VERB", required=True)
+    for verb in VERBS:
+        import_module(f"uncork.cli.{verb}").add(verbs)
+    return top
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Return the exit code: 0 analysed, 1 a gate failed, 2 unusable input; of ``run``, the program's own."""
+    try:
+        arguments = parser().parse_args(argv)
+        code: int = arguments.act(arguments)
+        sys.stdout.flush()
+    except UncorkError as fault:
+        print(f"uncork: {fault}", file=sys.stderr)
+        return fault.exit_code
+    except BrokenPipeError:
+        # The reader of our output has gone (`| head`): nothing is left to say, and nobody to say it to.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        print("uncork: interrupted", file=sys.stderr)
+        return 130
+    return code

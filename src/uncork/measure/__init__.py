@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any, ClassVar, Generic, TypeVar, overload
 
+from uncork.ledger import Ledger, partition
 from uncork.recording import Recording
 from uncork.timeline import Timeline
 
@@ -54,6 +55,11 @@ class Rank:
         if self.recording.events is None or not len(self.recording.events):
             raise MissingEvidence("events")
         return Timeline(self.recording)
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        """Return where the time of its steps went."""
+        return partition(self.timeline)
 
     @cached_property
     def deep(self) -> Timeline:
@@ -142,6 +148,6 @@ def measure(
             continue
         try:
             done[kind] = kind.of(rank)
-        except MissingEvidence as lack:  # noqa: PERF203 - a dozen turns
+        except MissingEvidence as lack:
             done[kind] = Missing(lack.what)
     return done

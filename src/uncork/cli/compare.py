@@ -1,0 +1,55 @@
+"""``uncork compare BEFORE AFTER``: what changed."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+from pathlib import Path
+
+from uncork.cli.analyze import Subparsers
+from uncork.errors import UsageError
+
+
+def add(verbs: Subparsers[argparse.ArgumentParser]) -> None:
+    """Add the verb to the command line."""
+    verb = verbs.add_parser(
+        "compare",
+        help="what changed between two recordings or reports",
+        description="Compare two run folders, traces or saved reports: step time, where it went, findings, operators.",
+    )
+    verb.add_argument("before", metavar="BEFORE", help="run folder, trace, or JSON report")
+    verb.add_argument("after", metavar="AFTER", help="run folder, trace, or JSON report")
+    verb.add_argument("--json", metavar="FILE", help="write the comparison as JSON; - for standard output")
+    verb.add_argument("--lang", choices=("en", "zh"), help="language (default: the locale's)")
+    verb.add_argument("--top", type=int, default=10, metavar="N", help="operators shown (default 10)")
+    verb.add_argument("--fail-if-slower", metavar="SHARE", help="exit 1 if steps got slower by more, as 5%%")
+    verb.set_defaults(act=act)
+
+
+def act(arguments: argparse.Namespace) -> int:
+    """Print the comparison; return 1 if a gate was asked for and failed."""
+    from uncork.cli.output import use_color, write
+    from uncork.compare import compare, dumps, load
+    from uncork.locale import default_language
+    from uncork.render.comparison import render_comparison
+
+    limit = _share(arguments.fail_if_slower)
+    comparison = compare(load(Path(arguments.before)), load(Path(arguments.after)))
+    lang = arguments.lang or default_language()
+    if arguments.json:
+        write(arguments.json, dumps(comparison, lang))
+    if arguments.json != "-":
+        width = max(60, shutil.get_terminal_size((100, 24)).columns)
+        write("-", render_comparison(comparison, lang, top=arguments.top, width=width, color=use_color()))
+    slower = comparison.step_change_share
+    return int(limit is not None and slower is not None and slower > limit)
+
+
+def _share(text: str | None) -> float | None:
+    """Return ``5%`` or ``0.05`` as a share."""
+    if text is None:
+        return None
+    try:
+        return float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    except ValueError:
+        raise UsageError(f"{text!r} is no share.", "Write 5% or 0.05.") from None

@@ -1,0 +1,46 @@
+"""``uncork demo``: run a small slow job, diagnose it, run its fix, and compare the two."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from importlib import resources
+from pathlib import Path
+
+from uncork.cli.analyze import Subparsers
+from uncork.errors import UncorkError
+
+
+def add(verbs: Subparsers[argparse.ArgumentParser]) -> None:
+    """Add the verb to the command line."""
+    verb = verbs.add_parser(
+        "demo",
+        help="see the whole loop on a small slow job",
+        description="Run a small slow training job on this machine, diagnose it, run its fix, compare the two.",
+    )
+    verb.add_argument("-o", "--out", metavar="DIR", help="keep the run folders here (default: a temporary folder)")
+    verb.add_argument("--lang", choices=("en", "zh"), help="language (default: the locale's)")
+    verb.set_defaults(act=act)
+
+
+def act(arguments: argparse.Namespace) -> int:
+    """Run the loop: collect, recognise, locate, verify."""
+    from uncork.cli import main
+    from uncork.cli.output import write
+    from uncork.locale import default_language, say
+
+    lang = arguments.lang or default_language()
+    base = Path(arguments.out) if arguments.out else Path(tempfile.mkdtemp(prefix="uncork-demo-"))
+    runs = {name: base / name for name in ("slow", "fixed")}
+    with resources.as_file(resources.files("uncork.demo")) as scripts:
+        for name, folder in runs.items():
+            command = ["run", "--lang", lang, "-o", str(folder), str(scripts / f"{name}.py")]
+            write("-", f"\n{say(lang, f'demo.{name}')}\n$ uncork {' '.join(command)}\n")
+            sys.stdout.flush()
+            code = main(command)
+            if code:
+                raise UncorkError(f"The demo program ended with exit code {code}.", "Is torch installed here?")
+    write("-", f"\n{say(lang, 'demo.compare')}\n$ uncork compare {runs['slow']} {runs['fixed']}\n")
+    sys.stdout.flush()
+    return main(["compare", str(runs["slow"]), str(runs["fixed"]), "--lang", lang])

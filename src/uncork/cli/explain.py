@@ -1,0 +1,44 @@
+"""``uncork explain RULE``: the manual page of a rule."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+
+from uncork.cli.analyze import Subparsers
+from uncork.cli.output import use_color, write
+from uncork.errors import UsageError
+
+
+def add(verbs: Subparsers[argparse.ArgumentParser]) -> None:
+    """Add the verb to the command line."""
+    verb = verbs.add_parser(
+        "explain", help="the manual page of a rule", description="Show what a rule finds, why it costs, what to do."
+    )
+    verb.add_argument("rule", metavar="RULE", help="a rule's id, as `uncork rules` lists them")
+    verb.add_argument("--lang", choices=("en", "zh"), help="language (default: the locale's)")
+    verb.set_defaults(act=act)
+
+
+def act(arguments: argparse.Namespace) -> int:
+    """Print the page: laid out on a terminal, as Markdown in a pipe."""
+    from uncork.locale import default_language
+    from uncork.rules import rules
+    from uncork.rules.page import page
+
+    rule_id = arguments.rule.replace("_", "-")
+    rule = rules().get(rule_id)
+    if rule is None:
+        near = difflib.get_close_matches(rule_id, rules(), n=3)
+        hint = f"Did you mean {' or '.join(near)}?" if near else "List them with: uncork rules"
+        raise UsageError(f"There is no rule {arguments.rule!r}.", hint)
+    manual = page(rule.folder, rule.id, arguments.lang or default_language())
+    text = f"# {manual.name}\n\n{manual.body}"
+    if use_color():
+        from rich.console import Console
+        from rich.markdown import Markdown
+
+        Console().print(Markdown(text))
+    else:
+        write("-", text)
+    return 0

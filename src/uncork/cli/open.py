@@ -1,0 +1,57 @@
+"""``uncork open RUN``: show a report in the browser."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import webbrowser
+from pathlib import Path
+
+from uncork.cli.analyze import Subparsers
+from uncork.errors import UncorkError
+
+
+def add(verbs: Subparsers[argparse.ArgumentParser]) -> None:
+    """Add the verb to the command line."""
+    verb = verbs.add_parser(
+        "open",
+        help="show a report in the browser",
+        description="Show the HTML report of a run folder, or of any recording, in the browser.",
+    )
+    verb.add_argument("run", metavar="RUN", help="run folder, recording, or HTML report")
+    verb.add_argument("--lang", choices=("en", "zh"), help="language (default: the locale's)")
+    verb.set_defaults(act=act)
+
+
+def act(arguments: argparse.Namespace) -> int:
+    """Open the page, made first where there is none; print where it lies."""
+    page = find_page(Path(arguments.run), arguments.lang)
+    print(page)
+    if not webbrowser.open(page.resolve().as_uri()):
+        print(f"uncork: no browser here; copy this file to a machine that has one: {page}", file=sys.stderr)
+    return 0
+
+
+def find_page(path: Path, lang: str | None) -> Path:
+    """Return the HTML page of a run, written beside its recording where there is none yet.
+
+    Raises:
+        UncorkError: There is nothing at the path.
+    """
+    from uncork.recording import RunFolder
+
+    if not path.exists():
+        raise UncorkError(f"There is no {path}.", "Type: uncork open uncork-runs/NAME")
+    if path.suffix == ".html":
+        return path
+    if path.is_dir() and (path / RunFolder.REPORT_HTML).is_file() and lang is None:
+        return path / RunFolder.REPORT_HTML
+    from uncork.cli.output import write
+    from uncork.locale import default_language
+    from uncork.pipeline import analyze
+    from uncork.render import Options, renderers
+
+    page = path / RunFolder.REPORT_HTML if path.is_dir() else Path(path.name).with_suffix(".html")
+    report = analyze([path], views=True)
+    write(str(page), renderers()["html"](report, Options(lang=lang or default_language())))
+    return page

@@ -1,0 +1,111 @@
+"""The options all verbs share, and where their output goes."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from uncork.errors import UncorkError
+
+if TYPE_CHECKING:
+    from uncork.render import Options
+    from uncork.report import Report
+
+
+def add_output_options(verb: argparse.ArgumentParser) -> None:
+    """Add the options that say what to print, in which language, and where."""
+    out = verb.add_argument_group("output")
+    out.add_argument("--json", metavar="FILE", help="write the report as JSON; - for standard output")
+    out.add_argument("--html", metavar="FILE", help="write the report as one offline HTML page")
+    out.add_argument("--markdown", metavar="FILE", help="write the report as Markdown; - for standard output")
+    out.add_argument("--lang", choices=("en", "zh"), help="language (default: the locale's)")
+    out.add_argument("--top", type=_rows, default=0, metavar="N", help="show the tables, N rows each")
+    out.add_argument("--sort", default="", metavar="KEY", help="sort the tables by device_total, device_self, "
+                     "cpu_total, cpu_self, calls or memory")  # fmt: skip
+    out.add_argument("--rank", type=int, metavar="N", help="show the rows of one rank")
+    out.add_argument("-v", "--verbose", action="store_true", help="evidence, tables, and what was not assessed")
+    out.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors and what was asked for")
+
+
+def _rows(text: str) -> int:
+    try:
+        count = int(text)
+    except ValueError:
+        count = 0
+    if count < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of rows; give 1 or more")
+    return count
+
+
+def options(arguments: argparse.Namespace, run: str = "") -> Options:
+    """Return what the reader asked for, the terminal's width and colours looked up."""
+    from uncork.locale import default_language
+    from uncork.render import Options
+
+    return Options(
+        lang=arguments.lang or default_language(),
+        top=arguments.top,
+        sort=arguments.sort,
+        rank=arguments.rank,
+        verbose=arguments.verbose,
+        width=max(60, shutil.get_terminal_size((100, 24)).columns),
+        color=use_color(),
+        run=run,
+    )
+
+
+def use_color() -> bool:
+    """Return whether standard output takes colours: a terminal, and neither NO_COLOR nor TERM=dumb."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def wants_page(arguments: argparse.Namespace) -> bool:
+    """Return whether the HTML page was asked for, and with it what only the page draws."""
+    return bool(arguments.html)
+
+
+def emit(report: Report, arguments: argparse.Namespace, run: str = "") -> None:
+    """Write the report in every form that was asked for, and to the terminal unless told to be quiet."""
+    from uncork.render import renderers
+
+    chosen = options(arguments, run)
+    spoken = False
+    for form in ("json", "html", "markdown"):
+        target = getattr(arguments, form)
+        if target:
+            spoken |= target == "-"
+            write(target, renderers()[form](report, chosen))
+    if not spoken and not arguments.quiet:
+        write("-", renderers()["terminal"](report, chosen))
+
+
+def write(target: str, text: str) -> None:
+    """Write text to a file, whole or not at all; ``-`` is standard output.
+
+    Raises:
+        UncorkError: The file cannot be written.
+    """
+    if target == "-":
+        sys.stdout.write(text if _encodes(text) else text.encode("ascii", "backslashreplace").decode())
+        return
+    path = Path(target)
+    draft = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        draft.write_text(text, "utf-8")
+        draft.replace(path)
+    except OSError as fault:
+        draft.unlink(missing_ok=True)
+        raise UncorkError(f"Cannot write {target}: {fault.strerror}.", "Name a file in a folder that exists.") from None
+
+
+def _encodes(text: str) -> bool:
+    """Return whether standard output can spell the text; a bare C locale cannot."""
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True

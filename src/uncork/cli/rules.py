@@ -1,0 +1,33 @@
+"""``uncork rules``: every rule in a line."""
+
+from __future__ import annotations
+
+import argparse
+
+from uncork.cli.analyze import Subparsers
+
+
+def add(verbs: Subparsers[argparse.ArgumentParser]) -> None:
+    """Add the verb to the command line."""
+    verb = verbs.add_parser("rules", help="list what uncork looks for", description="List what uncork looks for.")
+    verb.add_argument("--lang", choices=("en", "zh"), help="language (default: the locale's)")
+    verb.set_defaults(act=act)
+
+
+def act(arguments: argparse.Namespace) -> int:
+    """Print the rules by class."""
+    from uncork.locale import default_language, say
+    from uncork.rules import rules
+    from uncork.rules.page import page
+
+    lang = arguments.lang or default_language()
+    by_class: dict[str, list[tuple[str, str]]] = {}
+    for rule in rules().values():
+        name = page(rule.folder, rule.id, lang).name
+        by_class.setdefault(rule.folder.name, []).append((rule.id, name))
+    width = max((len(rule_id) for rows in by_class.values() for rule_id, _ in rows), default=0)
+    for folder, rows in by_class.items():
+        print(say(lang, f"class.{folder}"))
+        for rule_id, name in rows:
+            print(f"  {rule_id:{width}}  {name}")
+    return 0

@@ -1,0 +1,105 @@
+"""``uncork run script.py``: run an unmodified program, record it, and say what is slow."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+from uncork.cli.analyze import Subparsers, progress_bar
+from uncork.cli.output import add_output_options, emit
+from uncork.errors import UncorkError
+
+
+def add(verbs: Subparsers[argparse.ArgumentParser]) -> None:
+    """Add the verb to the command line."""
+    verb = verbs.add_parser(
+        "run",
+        help="run a program unmodified and say what is slow",
+        usage="uncork run [options] script.py [args…]\n       uncork run [options] -m package.module [args…]",
+        description="Run an unmodified PyTorch program, record it, and say what is slow. "
+        "Options come before the program; everything after it is the program's own.",
+        allow_abbrev=False,
+    )
+    verb.add_argument("-o", "--out", metavar="DIR", help="the run folder (default: uncork-runs/NAME-TIME)")
+    verb.add_argument("--steps", type=int, metavar="N", help="stop the program after N steps")
+    verb.add_argument("--skip", type=int, metavar="N", help="leave out the first N steps as warm-up")
+    verb.add_argument("--for", dest="seconds", metavar="TIME", help="stop the program after a time, as 60s or 5m")
+    verb.add_argument("--no-stack", action="store_true", help="record no Python stacks")
+    verb.add_argument("--then", choices=("go-on", "exit"), default="go-on", help="when all is recorded: let the "
+                      "program go on (default), or end it")  # fmt: skip
+    verb.add_argument("--arm", action="store_true", help="record nothing until `uncork trigger PID`")
+    add_output_options(verb)
+    verb.add_argument("-m", dest="module", action="store_true", help="run a module, as python -m does")
+    verb.add_argument("program", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    verb.set_defaults(act=act)
+
+
+def act(arguments: argparse.Namespace) -> int:
+    """Run the program, analyse what was recorded, print the report; return the program's exit code."""
+    from uncork.capture import CaptureOptions, record
+
+    if not arguments.program:
+        raise UncorkError("There is no program to run.", "Type: uncork run train.py")
+    folder = Path(arguments.out) if arguments.out else _new_folder(arguments.program[0])
+    done = record(
+        arguments.program,
+        module=arguments.module,
+        into=folder,
+        options=CaptureOptions(
+            steps=arguments.steps,
+            skip=arguments.skip,
+            seconds=_seconds(arguments.seconds),
+            stacks=not arguments.no_stack,
+            then_exit=arguments.then == "exit",
+            arm=arguments.arm,
+        ),
+    )
+    try:
+        report_on(folder, arguments)
+    except UncorkError as fault:
+        print(f"uncork: {fault}", file=sys.stderr)
+        return done.exit_code or fault.exit_code
+    return done.exit_code
+
+
+def report_on(folder: Path, arguments: argparse.Namespace) -> None:
+    """Analyse a run folder, keep its report in it as JSON and HTML, and print it."""
+    from uncork.pipeline import analyze
+    from uncork.recording import RunFolder
+    from uncork.render import renderers
+
+    from .output import options, write
+
+    with progress_bar(arguments.quiet) as progress:
+        report = analyze([folder], views=True, progress=progress)
+    chosen = options(arguments, str(folder))
+    write(str(folder / RunFolder.REPORT_JSON), renderers()["json"](report, chosen))
+    write(str(folder / RunFolder.REPORT_HTML), renderers()["html"](report, chosen))
+    emit(report, arguments, run=str(folder))
+
+
+def _new_folder(program: str) -> Path:
+    """Return a folder name that says what ran and when, and is not taken."""
+    name = Path(program).stem or "run"
+    base = Path("uncork-runs") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
+    folder, turn = base, 1
+    while folder.exists():
+        turn += 1
+        folder = base.with_name(f"{base.name}-{turn}")
+    return folder
+
+
+def _seconds(text: str | None) -> float | None:
+    """Return a time such as ``60s``, ``5m`` or ``1h`` in seconds."""
+    if text is None:
+        return None
+    factor = {"s": 1, "m": 60, "h": 3600}.get(text[-1:], 1)
+    try:
+        value = float(text.rstrip("smh")) * factor
+    except ValueError:
+        value = 0
+    if value <= 0:
+        raise UncorkError(f"{text!r} is no time.", "Write 60s, 5m or 1h.")
+    return value

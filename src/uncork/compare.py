@@ -1,0 +1,197 @@
+"""Compare: what changed between two Reports."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from uncork.errors import UnreadableError
+from uncork.findings import Bottleneck, Finding, Message
+from uncork.locale import say
+from uncork.recording import RunFolder
+from uncork.report import Report, finding_texts, from_json
+
+# A saved report is read whole; larger files are recordings.
+_MOST_REPORT_BYTES = 64_000_000
+# An operator that moved by less than this share of the step is left out.
+_SMALL_CHANGE_SHARE = 0.001
+
+
+@dataclass(frozen=True)
+class Change:
+    """One figure before and after, per step.
+
+    Args:
+        name: What it is: a cause, an operator.
+        before_ns: Before.
+        after_ns: After.
+    """
+
+    name: str
+    before_ns: int
+    after_ns: int
+
+    @property
+    def difference_ns(self) -> int:
+        """Return after minus before."""
+        return self.after_ns - self.before_ns
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What changed from one report to another.
+
+    Args:
+        step: Step time.
+        noise_share: Spread of the steps, the larger of both sides: the distance between the quartiles over the
+            median; None where a side has fewer than four steps.
+        measured_without_profiler: Both step times come from steps no profiler watched.
+        verdict: Bottleneck before and after.
+        busy_share: Device (or operator) busy share before and after, None where unknown.
+        ledger: Causes, largest change first.
+        operators: Operators by self time on the device (else the CPU), largest change first.
+        gone: Findings only before.
+        new: Findings only after.
+        kept: Findings on both sides, as they are after.
+    """
+
+    step: Change
+    noise_share: float | None
+    measured_without_profiler: bool
+    verdict: tuple[Bottleneck, Bottleneck]
+    busy_share: tuple[float | None, float | None]
+    ledger: tuple[Change, ...]
+    operators: tuple[Change, ...]
+    gone: tuple[Finding, ...]
+    new: tuple[Finding, ...]
+    kept: tuple[Finding, ...]
+
+    @property
+    def step_change_share(self) -> float | None:
+        """Return the change of the step time as a share of before; None where there is no step time."""
+        return self.step.difference_ns / self.step.before_ns if self.step.before_ns and self.step.after_ns else None
+
+    @property
+    def sentence(self) -> Message:
+        """Return the outcome in one sentence."""
+        change = self.step_change_share
+        if change is None:
+            return Message("compare.unknown")
+        params = {
+            "before_ns": self.step.before_ns,
+            "after_ns": self.step.after_ns,
+            "change_share": abs(change),
+            "ratio": max(self.step.before_ns, self.step.after_ns) / min(self.step.before_ns, self.step.after_ns),
+        }
+        if self.step.before_ns == self.step.after_ns:
+            return Message("compare.same", params)
+        if self.noise_share is not None and abs(change) <= self.noise_share:
+            return Message("compare.noise", params | {"noise_share": self.noise_share})
+        return Message("compare.faster" if change < 0 else "compare.slower", params)
+
+
+def load(path: Path) -> Report:
+    """Return the report of a path: a saved JSON report, a run folder's, or a recording analysed now.
+
+    Raises:
+        UncorkError: The path is missing or nothing uncork reads.
+    """
+    saved = path / RunFolder.REPORT_JSON if path.is_dir() else path
+    if saved.is_file() and saved.suffix == ".json" and saved.stat().st_size <= _MOST_REPORT_BYTES:
+        head = saved.read_bytes()[:4096]
+        if b'"schema"' in head and b'"verdict"' in head:
+            try:
+                return from_json(json.loads(saved.read_bytes()))
+            except ValueError as fault:
+                raise UnreadableError(f"{saved} is a damaged report ({fault}).", "Write it again.") from None
+    from uncork.pipeline import analyze
+
+    return analyze([path])
+
+
+def compare(before: Report, after: Report) -> Comparison:
+    """Return what changed; comparing a report with itself changes nothing."""
+    quiet = _quiet_step(before), _quiet_step(after)
+    bare = None not in quiet
+    steps = quiet if bare else (before.run.get("median_step_ns"), after.run.get("median_step_ns"))
+    was, now = _by_place(before.findings), _by_place(after.findings)
+    spreads = [_spread(report) for report in (before, after)]
+    return Comparison(
+        step=Change("step", steps[0] or 0, steps[1] or 0),
+        noise_share=None if None in spreads else max(spread for spread in spreads if spread is not None),
+        measured_without_profiler=bare,
+        verdict=(before.verdict.bottleneck, after.verdict.bottleneck),
+        busy_share=(before.run.get("busy_share"), after.run.get("busy_share")),
+        ledger=_changes(
+            {entry.cause: entry.ns_per_step for entry in before.ledger},
+            {entry.cause: entry.ns_per_step for entry in after.ledger},
+            0,
+        ),
+        operators=_changes(_operators(before), _operators(after), _SMALL_CHANGE_SHARE * (steps[0] or 0)),
+        gone=tuple(finding for key, finding in was.items() if key not in now),
+        new=tuple(finding for key, finding in now.items() if key not in was),
+        kept=tuple(finding for key, finding in now.items() if key in was),
+    )
+
+
+def _by_place(findings: Sequence[Finding]) -> dict[tuple[str, str | None, str | None], Finding]:
+    """Return findings by what makes them the same: rule, module and file; lines move when code is edited."""
+    return {(one.rule, one.location.module, one.location.file): one for one in reversed(findings)}
+
+
+def _quiet_step(report: Report) -> int | None:
+    """Return the median step of the recorder's window without a profiler, or None."""
+    for window in report.run.get("windows", ()):
+        if window["name"] == "baseline" and window["median_step_ns"]:
+            return int(window["median_step_ns"])
+    return None
+
+
+def _spread(report: Report) -> float | None:
+    spread = report.run.get("step_spread_share")
+    return None if spread is None else float(spread)
+
+
+def _operators(report: Report) -> dict[str, int]:
+    """Return self time per step by operator name, on the device where it was recorded."""
+    rows = [row for row in report.tables.get("operators", ()) if row.get("rank", 0) == 0]
+    column = "device_self_ns" if any(row.get("device_self_ns") for row in rows) else "cpu_self_ns"
+    found: dict[str, int] = {}
+    for row in rows:
+        found[row["name"]] = found.get(row["name"], 0) + int(row.get(column) or 0)
+    return found
+
+
+def _changes(before: Mapping[str, int], after: Mapping[str, int], least_ns: float) -> tuple[Change, ...]:
+    changes = [Change(name, before.get(name, 0), after.get(name, 0)) for name in dict.fromkeys([*before, *after])]
+    changes = [one for one in changes if abs(one.difference_ns) > least_ns]
+    return tuple(sorted(changes, key=lambda one: (-abs(one.difference_ns), one.name)))
+
+
+def to_json(comparison: Comparison, lang: str) -> dict[str, Any]:
+    """Return a comparison as plain values, its texts in one language."""
+    findings = {
+        kind: [
+            {"rule": one.rule, "title": finding_texts(one, lang)["title"], "location": asdict(one.location)}
+            for one in getattr(comparison, kind)
+        ]
+        for kind in ("gone", "new", "kept")
+    }
+    return {
+        "schema": 1,
+        "summary": say(lang, comparison.sentence.id, comparison.sentence.params),
+        "step": {**asdict(comparison.step), "change_share": comparison.step_change_share},
+        "noise_share": comparison.noise_share,
+        "measured_without_profiler": comparison.measured_without_profiler,
+        "verdict": {"before": comparison.verdict[0].value, "after": comparison.verdict[1].value},
+        "busy_share": {"before": comparison.busy_share[0], "after": comparison.busy_share[1]},
+        "ledger": [asdict(change) for change in comparison.ledger],
+        "operators": [asdict(change) for change in comparison.operators],
+        "findings": findings,
+    }
+
+
+def dumps(comparison: Comparison, lang: str) -> str:
+    """Return a comparison as JSON text."""
+    return json.dumps(to_json(comparison, lang), ensure_ascii=False, indent=1, allow_nan=False) + "\n"

@@ -1,0 +1,83 @@
+"""The comparison of two reports as text for a terminal."""
+
+import io
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from uncork.compare import Change, Comparison
+from uncork.findings import Finding
+from uncork.locale import say
+from uncork.render.tables import where
+from uncork.report import finding_texts
+from uncork.units import format_ns, format_share
+
+
+def render_comparison(
+    comparison: Comparison, lang: str, *, top: int = 10, width: int = 100, color: bool = False
+) -> str:
+    """Return the comparison as text: the sentence, then what moved."""
+    out = io.StringIO()
+    console = Console(file=out, width=width, force_terminal=color, no_color=not color, highlight=False, markup=False)
+    sentence = comparison.sentence
+    style = {"compare.faster": "bold green", "compare.slower": "bold red"}.get(sentence.id, "bold")
+    console.print()
+    console.print(Text(say(lang, sentence.id, sentence.params), style=style))
+    console.print(Text(_notes(comparison, lang), style="dim"))
+    for title, changes, prefix in (
+        ("compare.ledger", comparison.ledger, "cause."),
+        ("compare.operators", comparison.operators, ""),
+    ):
+        if changes:
+            console.print()
+            console.print(Text(say(lang, title), style="bold"))
+            console.print(_changes(changes[:top], prefix, lang))
+    for kind in ("gone", "new", "kept"):
+        _findings(console, lang, kind, getattr(comparison, kind))
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+
+
+def _notes(comparison: Comparison, lang: str) -> str:
+    before, after = (say(lang, f"class.{one.value}") for one in comparison.verdict)
+    notes = [f"{before} → {after}" if comparison.verdict[0] != comparison.verdict[1] else before]
+    if None not in comparison.busy_share:
+        shares = [format_share(share) for share in comparison.busy_share if share is not None]
+        notes.append(say(lang, "compare.busy", {"before": shares[0], "after": shares[1]}))
+    if comparison.noise_share is None:
+        notes.append(say(lang, "compare.noise_unknown"))
+    else:
+        notes.append(say(lang, "compare.noise_known", {"noise_share": comparison.noise_share}))
+    notes.append(say(lang, "compare.bare" if comparison.measured_without_profiler else "compare.watched"))
+    return " · ".join(notes)
+
+
+def _changes(changes: Sequence[Change], prefix: str, lang: str) -> Table:
+    table = Table(box=None, padding=(0, 2), pad_edge=True, header_style="dim")
+    table.add_column("", no_wrap=True, overflow="ellipsis", max_width=46)
+    for column in ("compare.before", "compare.after", "compare.change"):
+        table.add_column(say(lang, column), justify="right", no_wrap=True)
+    for change in changes:
+        sign = "+" if change.difference_ns > 0 else "−"
+        table.add_row(
+            Text(say(lang, prefix + change.name) if prefix else change.name),
+            format_ns(change.before_ns),
+            format_ns(change.after_ns),
+            Text(sign + format_ns(abs(change.difference_ns)), style="red" if change.difference_ns > 0 else "green"),
+        )
+    return table
+
+
+def _findings(console: Console, lang: str, kind: str, findings: Sequence[Finding]) -> None:
+    if not findings:
+        return
+    console.print()
+    console.print(Text(say(lang, f"compare.{kind}"), style="bold"))
+    mark = {"gone": "✓", "new": "!", "kept": "="}[kind]
+    for finding in findings:
+        places = " · ".join(where(finding.location))
+        line = Text.assemble((f"  {mark} ", "bold"), finding_texts(finding, lang)["title"])
+        if places:
+            line.append(f"  {places}", style="cyan")
+        console.print(line)

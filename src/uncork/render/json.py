@@ -1,0 +1,9 @@
+"""JSON: the report as schema 1 lays down (``report.schema.json`` beside this file)."""
+
+from uncork.render import Options
+from uncork.report import Report, dumps
+
+
+def render(report: Report, options: Options) -> str:
+    """Return the report as JSON text."""
+    return dumps(report, options.lang)

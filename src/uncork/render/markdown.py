@@ -1,0 +1,73 @@
+"""Markdown: the report as a comment for a pull request."""
+
+from collections.abc import Iterator
+
+from uncork.locale import say
+from uncork.render import Options
+from uncork.render.tables import COLUMNS, cell, shown_columns, top_rows, where
+from uncork.report import Report, finding_texts
+from uncork.units import format_ns, format_share
+
+_DEFAULT_ROWS = 10
+
+
+def render(report: Report, options: Options) -> str:
+    """Return the report as Markdown."""
+    return "\n".join(_lines(report, options)) + "\n"
+
+
+def _lines(report: Report, options: Options) -> Iterator[str]:
+    lang, verdict = options.lang, report.verdict
+    sentence = _escape(say(lang, verdict.summary.id, verdict.summary.params))
+    yield f"### {say(lang, f'class.{verdict.bottleneck.value}')}: {sentence}"
+    yield ""
+    yield say(lang, "ui.confidence", {"confidence_share": verdict.confidence})
+    for issue in report.quality:
+        if issue.severity != "info":
+            yield f"- ⚠ {say(lang, f'quality.{issue.id}', issue.params)}"
+    if report.ledger:
+        yield ""
+        yield from _table([say(lang, "ui.step_goes"), "", ""], [
+            [say(lang, f"cause.{entry.cause}"), format_ns(entry.ns_per_step), format_share(entry.share)]
+            for entry in report.ledger
+        ])  # fmt: skip
+    if report.findings:
+        yield ""
+        yield f"#### {say(lang, 'ui.what_to_change')}"
+        for number, finding in enumerate(report.findings, start=1):
+            texts = finding_texts(finding, lang)
+            places = " · ".join(f"`{_code(part)}`" for part in where(finding.location))
+            yield ""
+            yield f"{number}. **{_escape(texts['title'])}** {places}"
+            for advice in texts["advice"][:1]:
+                yield f"   {_escape(advice['text'])}"
+                if advice["snippet"]:
+                    yield from ("   " + line for line in ["```python", *advice["snippet"].splitlines(), "```"])
+    for name in COLUMNS:
+        rows = top_rows(report, name, options.sort, options.top or _DEFAULT_ROWS, options.rank)
+        if rows and (options.verbose or options.top or options.sort):
+            columns = shown_columns(name, rows)
+            yield ""
+            yield f"#### {say(lang, f'table.{name}', {'rows': len(rows)})}"
+            yield ""
+            yield from _table(
+                [say(lang, f"column.{column}") for column in columns],
+                [[_escape(cell(row, column)) for column in columns] for row in rows],
+            )
+
+
+def _table(head: list[str], rows: list[list[str]]) -> Iterator[str]:
+    for row in [head, ["---"] * len(head), *rows]:
+        yield "| " + " | ".join(row) + " |"
+
+
+def _escape(text: str) -> str:
+    """Return text that Markdown shows as it is: names of operators and files may hold anything."""
+    text = text.replace("&", "&amp;").replace("<", "&lt;").replace("\n", " ")
+    for mark in "\\`*_[]|":
+        text = text.replace(mark, f"\\{mark}")
+    return text
+
+
+def _code(text: str) -> str:
+    return text.replace("`", "'").replace("\n", " ")

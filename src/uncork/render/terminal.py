@@ -1,0 +1,245 @@
+"""Terminal: the verdict first, then where a step goes, what to change, and what could not be known."""
+
+import io
+from collections.abc import Iterator
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from uncork.findings import Bottleneck, Finding
+from uncork.locale import say
+from uncork.render import Options
+from uncork.render.tables import COLUMNS, cell, shown_columns, top_rows, where
+from uncork.report import LedgerEntry, Report, finding_texts
+from uncork.units import format_ns, format_quantity, format_share
+
+# Okabe and Ito's palette, told apart by people with any colour vision; the badge's text carries the meaning alone.
+COLORS = {
+    Bottleneck.COMPUTE: "#56b4e9",
+    Bottleneck.MEMORY: "#cc79a7",
+    Bottleneck.DATA_LOADING: "#e69f00",
+    Bottleneck.COMMUNICATION: "#009e73",
+    Bottleneck.FRAMEWORK: "#d55e00",
+    Bottleneck.NONE: "#009e73",
+    Bottleneck.UNDETERMINED: "#999999",
+}
+_DEFAULT_ROWS = 10
+_MOST_FINDINGS = 5
+_SMALL_CAUSE = 0.005
+
+
+def render(report: Report, options: Options) -> str:
+    """Return the report as text for a terminal of ``options.width`` columns."""
+    out = io.StringIO()
+    console = Console(
+        file=out,
+        width=options.width,
+        force_terminal=options.color,
+        no_color=not options.color,
+        color_system="truecolor" if options.color else None,
+        highlight=False,
+        legacy_windows=False,
+        emoji=False,
+        markup=False,
+    )
+    for part in _parts(report, options):
+        console.print(part)
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+
+
+def _parts(report: Report, options: Options) -> Iterator[RenderableType]:
+    yield ""
+    yield _headline(report, options)
+    yield _facts(report, options)
+    yield from _quality(report, options)
+    if report.ledger:
+        yield ""
+        yield from _ledger(report, options)
+    yield ""
+    yield from _findings(report, options)
+    if options.verbose or options.top or options.sort:
+        for name in COLUMNS:
+            yield from _table(report, name, options)
+    yield from _doubts(report, options)
+    yield from _next(report, options)
+
+
+def _headline(report: Report, options: Options) -> RenderableType:
+    verdict = report.verdict
+    badge = Text(f" {say(options.lang, f'class.{verdict.bottleneck.value}').upper()} ")
+    badge.stylize(f"bold black on {COLORS[verdict.bottleneck]}")
+    grid = Table.grid(padding=(0, 1))
+    grid.add_column(no_wrap=True)
+    grid.add_column()
+    grid.add_row(badge, Text(say(options.lang, verdict.summary.id, verdict.summary.params), style="bold"))
+    return grid
+
+
+def _facts(report: Report, options: Options) -> Text:
+    lang, run = options.lang, report.run
+    facts = [say(lang, "ui.confidence", {"confidence_share": report.verdict.confidence})]
+    if report.verdict.contributing:
+        names = ", ".join(say(lang, f"class.{one.value}") for one in report.verdict.contributing)
+        facts.append(say(lang, "ui.contributing", {"classes": names}))
+    if run.get("marked_steps"):
+        facts.append(say(lang, "ui.steps", {"steps": run["steps"], "median_ns": run["median_step_ns"]}))
+    if len(run.get("ranks", ())) > 1:
+        facts.append(say(lang, "ui.ranks", {"ranks": len(run["ranks"])}))
+    device = next((one["name"] for one in run.get("devices", ()) if one["name"]), None)
+    facts.append(device if device and run.get("on_device") else "CPU" if run.get("on_device") is False else "")
+    if "torch" in run.get("versions", {}):
+        facts.append(f"torch {run['versions']['torch']}")
+    return Text(" · ".join(fact for fact in facts if fact), style="dim")
+
+
+def _quality(report: Report, options: Options) -> Iterator[RenderableType]:
+    for issue in report.quality:
+        if issue.severity == "info" and not options.verbose:
+            continue
+        text = Text("! ", style="bold yellow")
+        text.append(say(options.lang, f"quality.{issue.id}", issue.params), style="yellow")
+        text.append(" " + say(options.lang, f"quality.{issue.id}.fix", issue.params), style="dim")
+        yield text
+
+
+def _ledger(report: Report, options: Options) -> Iterator[RenderableType]:
+    step = say(options.lang, "ui.step_goes" if report.run.get("marked_steps") else "ui.window_goes")
+    yield Text.assemble((step, "bold"), (f"  {format_ns(report.run['step_ns'])}", "dim"))
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True, max_width=max(20, options.width // 3))
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column(no_wrap=True)
+    room = max(10, min(40, options.width - 60))
+    largest = max(entry.share for entry in report.ledger)
+    small: list[LedgerEntry] = []
+    for entry in report.ledger:
+        if entry.share < _SMALL_CAUSE and not options.verbose:
+            small.append(entry)
+            continue
+        bar = Text("█" * max(1, round(room * entry.share / largest)))
+        bar.stylize(COLORS[entry.bottleneck] if entry.bottleneck else "#999999")
+        name = Text(say(options.lang, f"cause.{entry.cause}"), overflow="ellipsis")
+        table.add_row(name, format_ns(entry.ns_per_step), format_share(entry.share), bar)
+    if small:
+        rest = sum(entry.ns_per_step for entry in small)
+        name = Text(say(options.lang, "ui.small_causes", {"count": len(small)}), style="dim")
+        table.add_row(name, format_ns(rest), format_share(sum(entry.share for entry in small)), "")
+    yield Padding(table, (0, 0, 0, 2))
+
+
+def _findings(report: Report, options: Options) -> Iterator[RenderableType]:
+    lang = options.lang
+    if not report.findings:
+        yield Text(say(lang, "ui.no_findings"), style="bold")
+        return
+    yield Text(say(lang, "ui.what_to_change"), style="bold")
+    most = len(report.findings) if options.verbose else _MOST_FINDINGS
+    for number, finding in enumerate(report.findings[:most], start=1):
+        yield Padding(_finding(number, finding, options), (0, 0, 0, 2))
+    hidden = len(report.findings) - most
+    if hidden > 0:
+        yield Padding(Text(say(lang, "ui.more_findings", {"count": hidden}), style="dim"), (0, 0, 0, 2))
+
+
+def _finding(number: int, finding: Finding, options: Options) -> RenderableType:
+    """Return one finding: what it is worth and what it is; where; why; what to do."""
+    lang, texts = options.lang, finding_texts(finding, options.lang)
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(no_wrap=True, justify="right")
+    grid.add_column(no_wrap=True, min_width=8)
+    grid.add_column()
+    title = Text.assemble((texts["title"], "bold"), ("  " + say(lang, f"class.{finding.bottleneck.value}"), "dim"))
+    lines: list[RenderableType] = [title]
+    places = where(finding.location)
+    if places:
+        lines.append(Text.assemble((say(lang, "ui.where") + " ", "dim"), (" · ".join(places), "cyan")))
+    if options.verbose:
+        lines.append(Text(texts["because"], style="dim"))
+        lines.extend(_evidence(finding, lang))
+    for advice in texts["advice"][: None if options.verbose else 1]:
+        lines.append(Text.assemble((say(lang, "ui.fix") + " ", "dim"), advice["text"]))
+        if advice["snippet"]:
+            lines.append(Padding(Text(advice["snippet"], style="green"), (0, 0, 0, 4)))
+        if options.verbose and advice["risk"]:
+            lines.append(Padding(Text(say(lang, "ui.risk") + " " + advice["risk"], style="dim"), (0, 0, 0, 4)))
+    grid.add_row(Text(str(number), style="dim"), Text(_gain(finding), style="bold green"), Group(*lines))
+    return grid
+
+
+def _gain(finding: Finding) -> str:
+    low, high = finding.gain.low, finding.gain.high
+    if high <= 0:
+        return "–"
+    if format_share(low) == format_share(high):
+        return f"−{format_share(high)}"
+    return f"−{format_share(low).removesuffix(' %')}…{format_share(high)}"
+
+
+def _evidence(finding: Finding, lang: str) -> Iterator[Text]:
+    for one in finding.evidence:
+        line = Text("  ")
+        line.append({True: "✓ ", False: "✗ ", None: "· "}[one.holds])
+        line.append(f"{say(lang, f'metric.{one.metric}')} {format_quantity(one.unit_name, one.value)}")
+        if one.threshold is not None:
+            line.append(f" ({one.relation} {format_quantity(one.unit_name, one.threshold)})", style="dim")
+        yield line
+
+
+def _table(report: Report, name: str, options: Options) -> Iterator[RenderableType]:
+    rows = top_rows(report, name, options.sort, options.top or _DEFAULT_ROWS, options.rank)
+    if not rows:
+        return
+    columns = shown_columns(name, rows)
+    table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim", expand=False)
+    for column in columns:
+        text = column in ("name", "module", "place", "op", "class", "phase", "group")
+        table.add_column(
+            say(options.lang, f"column.{column}"),
+            justify="left" if text else "right",
+            overflow="ellipsis",
+            no_wrap=True,
+            ratio=None,
+        )
+    for row in rows:
+        table.add_row(*(Text(cell(row, column)) for column in columns))
+    yield ""
+    yield Text(say(options.lang, f"table.{name}", {"rows": len(rows)}), style="bold")
+    yield table
+
+
+def _doubts(report: Report, options: Options) -> Iterator[RenderableType]:
+    """Yield what would overturn the verdict, and what was not measured."""
+    lang = options.lang
+    if report.verdict.would_be_wrong_if:
+        yield ""
+        yield Text(say(lang, "ui.wrong_if"), style="dim")
+        for one in report.verdict.would_be_wrong_if[: None if options.verbose else 2]:
+            yield Padding(Text("· " + say(lang, one.id, one.params), style="dim"), (0, 0, 0, 2))
+    if report.not_assessed:
+        missing = dict.fromkeys(what for lack in report.not_assessed for what in lack.missing)
+        names = ", ".join(say(lang, f"missing.{what}") for what in missing)
+        params = {"count": len(report.not_assessed), "clear": len(report.clear), "missing": names}
+        yield ""
+        yield Text(say(lang, "ui.not_assessed", params), style="dim")
+        if options.verbose:
+            for lack in report.not_assessed:
+                how = " ".join(say(lang, f"record.{what}") for what in lack.missing)
+                yield Padding(Text(f"{lack.rule}: {how}", style="dim"), (0, 0, 0, 2))
+
+
+def _next(report: Report, options: Options) -> Iterator[RenderableType]:
+    lang = options.lang
+    yield ""
+    yield Rule(style="dim", characters="─")
+    steps = []
+    if options.run:
+        steps.append(f"uncork open {options.run}")
+    if report.findings:
+        steps.append(f"uncork explain {report.findings[0].rule}")
+    if not options.verbose:
+        steps.append(say(lang, "ui.verbose"))
+    yield Text.assemble((say(lang, "ui.next") + " ", "dim"), " · ".join(steps))
