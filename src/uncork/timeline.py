@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from uncork.events import EventTable, Kind
 from uncork.intervals import Intervals, intervals
+from uncork.operators import LOADER_FRAME, operator_class
 from uncork.recording import Recording
 
 IntArray = npt.NDArray[np.int64]
@@ -18,6 +19,12 @@ STEP_MARK = re.compile(r"^ProfilerStep\s*#\d+")
 HOST_KINDS = (Kind.CPU_OP, Kind.USER_ANNOTATION, Kind.PYTHON_FUNCTION, Kind.RUNTIME, Kind.GC, Kind.OVERHEAD)
 DEVICE_KINDS = (Kind.KERNEL, Kind.GPU_MEMCPY, Kind.GPU_MEMSET)
 _MOST_CLIP_ROUNDS = 16
+RUNS_AHEAD_SHARE = 0.1
+"""Step marks do not bound the device's work where it goes on for longer than this share of the marked time
+(labelled traces: 0.00–0.04 where the host waits for the device in each step, 0.45–0.96 where it runs ahead)."""
+QUEUED_BEFORE_NS = 1_000_000
+"""A first kernel that starts later than this after its launch waited for work that was not recorded: an idle
+device takes 5–50 µs (diagnosis section 9.3)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,6 +120,40 @@ class DeviceSlices:
     def dur_ns(self) -> IntArray:
         """Return the durations."""
         return self.end_ns - self.start_ns
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """The steps of a recording, in order and apart from each other; arrays have shape (steps,).
+
+    Args:
+        start_ns: Start of each.
+        end_ns: End of each.
+        marked: Whether the recording marks its steps; False: the whole window is one.
+        names: The marks' names; one empty text where there are none.
+        ends_early_share: Share of the window in which the device still works after the last mark's end; where it is
+            over `RUNS_AHEAD_SHARE`, steps are bounded by their first work on the device.
+    """
+
+    start_ns: IntArray
+    end_ns: IntArray
+    marked: bool
+    names: tuple[str, ...]
+    ends_early_share: float = 0.0
+
+    def __len__(self) -> int:
+        """Return the number of steps."""
+        return len(self.start_ns)
+
+    @property
+    def dur_ns(self) -> IntArray:
+        """Return the durations."""
+        return self.end_ns - self.start_ns
+
+    @property
+    def intervals(self) -> Intervals:
+        """Return the time that belongs to any step."""
+        return intervals(self.start_ns, self.end_ns)
 
 
 class Timeline:
@@ -217,6 +258,87 @@ class Timeline:
         if not len(top):
             return -1
         return int(np.bincount(host.track[top], host.dur_ns[top]).argmax())
+
+    @cached_property
+    def steps(self) -> Steps:
+        """Return the marked steps, the last as long as what it launched; else the window as one step."""
+        table = self.events
+        rows = np.flatnonzero(self.is_step_mark & table.of_kind(Kind.USER_ANNOTATION, Kind.CPU_OP))
+        rows = rows[(table.track[rows] == self.main_track) & (table.dur_ns[rows] > 0)]
+        rows = rows[np.argsort(table.ts_ns[rows], kind="stable")]
+        if len(rows):
+            # Some versions write a mark twice, as an operator and as a region.
+            rows = rows[np.concatenate([[True], np.diff(table.ts_ns[rows]) > 0])]
+        if not len(rows):
+            start, end = self._unmarked_window
+            return Steps(np.array([start], np.int64), np.array([end], np.int64), marked=False, names=("",))
+        start = table.ts_ns[rows]
+        end = np.minimum(table.end_ns[rows], np.append(start[1:], np.iinfo(np.int64).max))
+        return self._to_device_end(start, end, tuple(table.names(rows)))
+
+    def _to_device_end(self, start: IntArray, end: IntArray, names: tuple[str, ...]) -> Steps:
+        """Return marked steps that reach to the end of the work they launched."""
+        device = self.device
+        linked = np.flatnonzero(device.launch >= 0)
+        launched = self.host.start_ns[device.launch[linked]]
+        step = np.searchsorted(start, launched, side="right") - 1
+        inside = (step >= 0) & (launched < end[np.maximum(step, 0)])
+        linked, step = linked[inside], step[inside]
+        if not len(linked):
+            return Steps(start, end, marked=True, names=names)
+        last = max(int(end[-1]), int(device.end_ns[linked].max()))
+        early = (last - int(end[-1])) / (last - int(start[0]))
+        if early > RUNS_AHEAD_SHARE:
+            first = np.full(len(start), last, np.int64)
+            np.minimum.at(first, step, device.start_ns[linked])
+            bound = np.minimum.accumulate(np.append(first, last)[::-1])[::-1]
+            bound[0] = start[0]
+            kept = bound[1:] > bound[:-1]
+            start, end = bound[:-1][kept], bound[1:][kept]
+            names = tuple(name for name, keep in zip(names, kept, strict=True) if keep)
+        else:
+            end = np.append(end[:-1], last)
+        return Steps(start, end, marked=True, names=names, ends_early_share=early)
+
+    @property
+    def window(self) -> tuple[int, int]:
+        """Return (start, end) in ns of the time that is looked at: from the first step to the last."""
+        return int(self.steps.start_ns[0]), int(self.steps.end_ns[-1])
+
+    @cached_property
+    def _unmarked_window(self) -> tuple[int, int]:
+        """Return (start, end) in ns: from what launches the first kernel to the last device end (diagnosis 9.3)."""
+        host, device = self.host, self.device
+        if not len(device):
+            if not len(host):
+                return int(self.events.ts_ns.min(initial=0)), int(self.events.end_ns.max(initial=0))
+            return int(host.start_ns.min()), int(host.end_ns.max())
+        end = int(device.end_ns.max())
+        linked = np.flatnonzero(device.launch >= 0)
+        if not len(linked):
+            return int(device.start_ns[0]), end
+        first = linked[np.argmin(host.start_ns[device.launch[linked]])]
+        launch = device.launch[first]
+        is_op = self.events.kind[host.row] == Kind.CPU_OP
+        outer = launch
+        while (above := host.ancestor_where(is_op, host.parent[outer : outer + 1])[0]) >= 0:
+            outer = above
+        start = int(host.start_ns[outer])
+        if int(device.start_ns[0]) - int(host.start_ns[launch]) > QUEUED_BEFORE_NS:
+            start = int(device.start_ns[0])
+        next_batch = self.loader_waits
+        early = next_batch[(next_batch[:, 0] < start) & (next_batch[:, 1] <= start)]
+        return (int(early[0, 0]) if len(early) else start), end
+
+    @cached_property
+    def loader_waits(self) -> Intervals:
+        """Return when the main thread is inside the loader's next."""
+        table, host = self.events, self.host
+        named = table.name_is(lambda name: operator_class(name) == "loader")
+        named &= table.of_kind(Kind.CPU_OP, Kind.USER_ANNOTATION)
+        named |= table.name_is(LOADER_FRAME) & table.of_kind(Kind.PYTHON_FUNCTION)
+        found = named[host.row] & (host.track == self.main_track)
+        return intervals(host.start_ns[found], host.end_ns[found])
 
     @cached_property
     def _in_autograd(self) -> BoolArray:

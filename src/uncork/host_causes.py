@@ -1,0 +1,237 @@
+"""What the host does while the device idles, and what it does where there is no device: claims for the ledger."""
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from uncork.events import Kind
+from uncork.intervals import Intervals, complement, covered_ns, intersect, intervals, union
+from uncork.operators import (
+    ALLOCATOR_CALL,
+    CLASSES,
+    COPY_CALL,
+    FIRST_USE_CALL,
+    INPUT_OUTPUT_FRAME,
+    INPUT_OUTPUT_REGION,
+    OVERHEAD,
+    PREPARES_INPUT,
+    WAIT_CALL,
+    operator_classes,
+)
+from uncork.timeline import HostSlices, Timeline
+
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+Claims = Iterator[tuple[str, Intervals]]
+
+FIRST_USE_NS = 1_000_000
+"""A launch or set-up call this long, far over its kind's median, carries a first use (diagnosis section 9.2)."""
+FIRST_USE_RATIO = 20
+FEW_CALLS = 5
+"""With fewer calls of a name there is no median to speak of."""
+UNRECORDED_NS = 2_000_000
+"""A wait this long over an idle device waits for work outside the recording: an idle device answers within tens of
+microseconds (diagnosis section 9.4)."""
+SHORT_GAP_NS = 300_000
+"""Python between two operators: longer gaps without a Python frame stay unexplained (diagnosis section 9.9)."""
+HEAVY_OP_NS = 200_000
+"""Host operators of a device program whose own time is longer work on host data: launching takes 5–50 µs."""
+TINY_OP_NS = 20_000
+"""An operator whose median is shorter costs its call, not its work (diagnosis section 9.11)."""
+
+
+def idle_claims(timeline: Timeline) -> Claims:
+    """Yield what the host does while the device idles, by cause, the reason before the place."""
+    host, idle = timeline.host, _Host(timeline)
+    yield "data_loading", timeline.loader_waits
+    yield "first_use", idle.spans(first_use(timeline))
+    wait, copy = idle.call(WAIT_CALL), idle.call(COPY_CALL)
+    yield "unrecorded", _unrecorded(timeline, idle, wait | copy)
+    yield "copy_host", idle.spans(copy)
+    yield "sync", idle.spans(wait)
+    yield "allocator", idle.spans(idle.call(ALLOCATOR_CALL))
+    yield "gc", idle.spans(idle.kind == Kind.GC)
+    yield "compile", idle.spans(idle.named("compile"))
+    yield "io", idle.spans(idle.writes)
+    heavy = (idle.kind == Kind.CPU_OP) & (idle.named("compute") | idle.named("memory")) & (host.self_ns >= HEAVY_OP_NS)
+    yield "cpu_heavy", idle.spans(heavy & ~_has_call_below(host, idle.kind))
+    working = idle.spans(idle.works)
+    yield "dispatch", working
+    main = host.track == timeline.main_track
+    yield "py_prep", idle.spans(main & idle.prepares)
+    yield "py_short", _short_gaps(working, timeline)
+    yield "py_stack", idle.spans(main & (idle.kind == Kind.PYTHON_FUNCTION))
+
+
+def cpu_claims(timeline: Timeline) -> Claims:
+    """Yield what the main thread and autograd's threads do, by cause: each moment goes to the innermost operator."""
+    host, own = timeline.host, _Host(timeline)
+    start, end, op = innermost_operators(timeline, own)
+    driving = np.isin(host.track, np.array(driving_tracks(timeline), np.int64))
+    own_ns = np.bincount(op, end - start, minlength=len(host)).astype(np.int64)
+    tiny = own.overhead | _tiny(timeline, own_ns, own.works)
+    work = {
+        "compute": own.named("compute") & ~tiny,
+        "memop": own.named("memory") & ~tiny,
+        "tiny": own.works & tiny,
+    }
+    optimizing = own.spans(own.named("optimizer") & driving)
+
+    def spent(wanted: BoolArray) -> Intervals:
+        inside = wanted[op]
+        return intervals(start[inside], end[inside])
+
+    yield "data_loading", timeline.loader_waits
+    yield "compile", own.spans(own.named("compile") & driving)
+    yield "comm", own.spans(own.named("comm") & driving & ~own.at_most(TINY_OP_NS))
+    yield "gc", own.spans(own.kind == Kind.GC)
+    yield "io", own.spans(own.writes & driving)
+    yield "compute", spent(work["compute"])
+    yield "memop", spent(work["memop"])
+    small = spent(work["tiny"])
+    yield "optimizer", intersect(optimizing, union(small, _short_gaps(intervals(start, end), timeline)))
+    yield "tiny", small
+    main = host.track == timeline.main_track
+    yield "py_prep", own.spans(main & own.prepares)
+    yield "py_short", _short_gaps(intervals(start, end), timeline)
+    yield "py_stack", own.spans(main & (own.kind == Kind.PYTHON_FUNCTION))
+
+
+def driving_tracks(timeline: Timeline) -> list[int]:
+    """Return the main thread and autograd's: the threads whose work a step without a device waits for."""
+    table, host = timeline.events, timeline.host
+    backward = table.name_is(lambda name: name.startswith("autograd::engine::evaluate_function"))[host.row]
+    return sorted({timeline.main_track, *np.unique(host.track[backward]).tolist()})
+
+
+def innermost_operators(timeline: Timeline, own: "_Host") -> tuple[IntArray, IntArray, IntArray]:
+    """Return (start, end, slice) of the stretches in which one operator is innermost on a driving thread."""
+    host = timeline.host
+    parts: list[tuple[IntArray, IntArray, IntArray]] = []
+    for track in driving_tracks(timeline):
+        rows = np.flatnonzero((host.track == track) & own.works)
+        bounds = np.unique(np.concatenate([host.start_ns[rows], host.end_ns[rows]]))
+        if len(bounds) < 2:
+            continue
+        op = host.ancestor_where(own.works, host.innermost(np.full(len(bounds) - 1, track), bounds[:-1]))
+        found = op >= 0
+        parts.append((bounds[:-1][found], bounds[1:][found], op[found]))
+    if not parts:
+        none = np.empty(0, np.int64)
+        return none, none, none
+    start, end, op = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return start, end, op
+
+
+def _tiny(timeline: Timeline, own_ns: IntArray, works: BoolArray) -> BoolArray:
+    """Return which slices are operators whose median own time is that of a call without work."""
+    rows = np.flatnonzero(works)
+    names, back = np.unique(timeline.events.name[timeline.host.row[rows]], return_inverse=True)
+    found = np.zeros(len(timeline.host), bool)
+    found[rows] = _medians(back, own_ns[rows], len(names))[back] <= TINY_OP_NS
+    return found
+
+
+class _Host:
+    """Masks over host slices.
+
+    Args:
+        timeline: Whose slices.
+    """
+
+    def __init__(self, timeline: Timeline) -> None:
+        self.timeline = timeline
+        self.host = timeline.host
+        table, host = timeline.events, timeline.host
+        self.kind = table.kind[host.row]
+        self.of_class = operator_classes(table, host.row)
+        self.is_op = np.isin(self.kind, (int(Kind.CPU_OP), int(Kind.USER_ANNOTATION)))
+        self.works = (self.kind == Kind.RUNTIME) | (
+            (self.kind == Kind.CPU_OP) & ~self.named("region") & ~self.named("optimizer")
+        )
+        frame = self.kind == Kind.PYTHON_FUNCTION
+        self.prepares = (frame | self.is_op) & table.name_is(PREPARES_INPUT)[host.row]
+        self.writes = (frame & table.name_is(INPUT_OUTPUT_FRAME)[host.row]) | (
+            self.is_op & table.name_is(INPUT_OUTPUT_REGION)[host.row]
+        )
+
+    def named(self, kind: str) -> BoolArray:
+        """Return which slices are operators or regions of a class."""
+        return self.is_op & (self.of_class == CLASSES.index(kind))
+
+    @property
+    def overhead(self) -> BoolArray:
+        """Return which slices are of a class whose own time is never work on data."""
+        found: BoolArray = self.is_op & np.isin(self.of_class, [CLASSES.index(kind) for kind in OVERHEAD])
+        return found
+
+    def at_most(self, dur_ns: int) -> BoolArray:
+        """Return which slices are no longer than this."""
+        short: BoolArray = self.host.dur_ns <= dur_ns
+        return short
+
+    def call(self, pattern: re.Pattern[str]) -> BoolArray:
+        """Return which slices are runtime calls of a name."""
+        found: BoolArray = (self.kind == Kind.RUNTIME) & self.timeline.events.name_is(pattern)[self.host.row]
+        return found
+
+    def spans(self, wanted: BoolArray) -> Intervals:
+        """Return the merged spans of some slices."""
+        return intervals(self.host.start_ns[wanted], self.host.end_ns[wanted])
+
+
+def first_use(timeline: Timeline) -> BoolArray:
+    """Return which host slices are calls that carry a first use: lazy loading, contexts, first allocation."""
+    host = timeline.host
+    called = (timeline.events.kind[host.row] == Kind.RUNTIME) & timeline.events.name_is(FIRST_USE_CALL)[host.row]
+    rows = np.flatnonzero(called)
+    dur = host.dur_ns[rows]
+    names, back, count = np.unique(timeline.events.name[host.row[rows]], return_inverse=True, return_counts=True)
+    median = _medians(back, dur, len(names))
+    long = (dur >= FIRST_USE_NS) & ((dur > FIRST_USE_RATIO * median[back]) | (count[back] < FEW_CALLS))
+    rows = rows[long]
+    busy = covered_ns(timeline.device_busy, host.start_ns[rows], host.end_ns[rows])
+    found = np.zeros(len(host), bool)
+    found[rows[2 * busy < host.dur_ns[rows]]] = True
+    return found
+
+
+def _medians(group: IntArray, values: IntArray, groups: int) -> npt.NDArray[np.float64]:
+    """Return the (lower) median of the values of each group."""
+    order = np.lexsort((values, group))
+    count = np.bincount(group, minlength=groups)
+    first = np.cumsum(count) - count
+    return (
+        values[order][np.minimum(first + (count - 1) // 2, max(len(values) - 1, 0))].astype(np.float64)
+        if len(values)
+        else np.zeros(groups)
+    )
+
+
+def _unrecorded(timeline: Timeline, idle: _Host, blocking: BoolArray) -> Intervals:
+    """Return the idle parts of blocking calls that are too long to be anything recorded."""
+    host, device = timeline.host, timeline.device
+    pageable = timeline.events.name_is(lambda name: "Pageable" in name)[device.row]
+    staging = np.zeros(len(host) + 1, bool)
+    staging[device.launch[pageable & (device.launch >= 0)]] = True
+    start, end = (int(timeline.steps.start_ns[0]), int(timeline.steps.end_ns[-1]))
+    gaps = complement(timeline.device_busy, start, end)
+    waits = intersect(idle.spans(blocking & ~staging[:-1]), gaps)
+    return waits[waits[:, 1] - waits[:, 0] >= UNRECORDED_NS]
+
+
+def _has_call_below(host: HostSlices, kind: npt.NDArray[np.uint8]) -> BoolArray:
+    """Return which slices enclose a runtime call directly."""
+    found = np.zeros(len(host), bool)
+    calls = (kind == Kind.RUNTIME) & (host.parent >= 0)
+    found[host.parent[calls]] = True
+    return found
+
+
+def _short_gaps(working: Intervals, timeline: Timeline) -> Intervals:
+    """Return the gaps between host events that are short enough to be Python between operators."""
+    start, end = int(timeline.steps.start_ns[0]), int(timeline.steps.end_ns[-1])
+    gaps = complement(working, start, end)
+    return gaps[gaps[:, 1] - gaps[:, 0] <= SHORT_GAP_NS]

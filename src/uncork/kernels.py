@@ -1,0 +1,115 @@
+"""What a device kernel does, read from its name; decided once per distinct name."""
+
+import re
+
+import numpy as np
+import numpy.typing as npt
+
+from uncork.events import EventTable
+
+CLASSES = (
+    "conv",
+    "gemm",
+    "attention",
+    "layout",
+    "norm",
+    "elementwise",
+    "reduce",
+    "softmax",
+    "copy",
+    "comm",
+    "optimizer",
+    "index",
+    "other",
+)
+"""``layout``: conversions between NCHW and NHWC and the like, made around convolutions and matrix products."""
+
+COMPUTE = frozenset({"conv", "gemm", "attention", "layout"})
+"""Arithmetic, and the conversions that libraries put around it (they go away with it)."""
+
+BANDWIDTH = frozenset({"norm", "elementwise", "reduce", "softmax", "copy", "optimizer", "index"})
+"""Work that reads and writes memory and computes little per byte (roofline: far left of the ridge)."""
+
+# The order decides: names of fused kernels hold several of these words, and the first is what the kernel is about.
+# Words from the kernels of PyTorch, cuDNN, cuBLAS, CUTLASS, MIOpen, rocBLAS, Triton, FBGEMM, Ascend and MTIA.
+_PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
+    (kind, re.compile(pattern))
+    for kind, pattern in (
+        (
+            "comm",
+            (
+                r"nccl|rccl|hccl|hcom_|oneccl|gloo|msccl|nvshmem|deep_?ep|symm_mem|cross_device_reduce|quickreduce"
+                r"|(^|[^a-z])all_?(reduce|gather|to_?all)|reduce_?scatter|multimem_|(one|two)_?shot|internode::|intranode::"
+            ),
+        ),
+        (
+            "layout",
+            (
+                r"(nchw|nhwc|ncdhw|ndhwc|kcrs|krsc|nc1hwc0)_?(to|2)_?(nchw|nhwc|ncdhw|ndhwc|kcrs|krsc)|transdata"
+                r"|batched_transpose|transpose_readwrite|subtensoropwithscalar|cast_filter|flip_filter|fractal"
+            ),
+        ),
+        ("attention", r"flash|fmha|attention|attn|(^|[^a-z])mha|sdpa|_fwd_kernel_aligned|mla_"),
+        (
+            "conv",
+            (
+                r"conv(?!ert|ersion)|scudnn|winograd|wgrad|dgrad|fprop|fft[12]d|im2col|col2im|col2vol|vol2col"
+                r"|igemm_(fwd|bwd|wrw)"
+            ),
+        ),
+        (
+            "gemm",
+            (
+                r"gemm|gemv|(^|[^a-z])cijk|mat_?mul|(^|[^a-z])b?mm([^a-z]|$)|nvjet|splitk|dot_kernel|xmma|cublas(?!transpose)"
+                r"|cutlass|wmma|hmma|trsm|triton_tem|marlin|machete|(^|_)fc-|linear_layer|cholesky|getr[fs]|geqr|potr|syev"
+                r"|magma"
+            ),
+        ),
+        (
+            "norm",
+            (
+                r"batch_?norm|layer_?norm|group_?norm|rms_?norm|instance_?norm|weight_?norm|bn_(fw|bw)|bnfw|bnbw"
+                r"|rowwisemoments|internalgradients|computefusedparams|gammabeta|cucompute(grad|part)"
+            ),
+        ),
+        ("softmax", r"soft_?max|cross_?entropy|nll_?loss"),
+        ("optimizer", r"multi_tensor|adam|adagrad|lamb_|sgd_|fusedoptimizer|foreach"),
+        (
+            "index",
+            (
+                r"index|gather|scatter|embedding|embs|radix|sort|top_?k|select|nonzero|masked|unique|bincount|histogram"
+                r"|permute_.d|lookup|compact"
+            ),
+        ),
+        (
+            "copy",
+            r"copy|catarray|(^|[^a-z])cat[._]|memcpy|memset|fill|concat|contiguous|tensormove|transpose|pad_?v?3?[dk-]|dma",
+        ),
+        (
+            "reduce",
+            r"reduc|(^|_)cub|cub::|scan|cumsum|cumprod|arg_?max|arg_?min|triton_(red|per)|norm|(^|_)mean|(^|_)sum",
+        ),
+        (
+            "elementwise",
+            (
+                r"element_?wise|triton_|pool|upsample|interpolate|distribution|drop_?out|relu|gelu|silu|sigmoid|tanh|swish"
+                r"|scale|threshold|clamp|optensor|op_?tensor|(^|_|:)(add|mul|sub|div|divide|cast|sqrt|log|exp|pow|where|merge)"
+                r"|activation|vectorized|unrolled|tensoriterator|bias|rotary|roi_?align|nms|tri[lu]_"
+            ),
+        ),
+    )
+)
+
+
+def kernel_class(name: str) -> str:
+    """Return what a kernel of that name does, one of `CLASSES`; ``other`` for names that say nothing."""
+    folded = name.casefold()
+    return next((kind for kind, pattern in _PATTERNS if pattern.search(folded)), "other")
+
+
+def kernel_classes(table: EventTable, rows: npt.ArrayLike) -> npt.NDArray[np.int8]:
+    """Return for each row the place of its kernel's class in `CLASSES`, int8 (rows,)."""
+    names = table.name[np.asarray(rows, np.int64)]
+    used, back = np.unique(names, return_inverse=True)
+    codes = [CLASSES.index(kernel_class(table.strings.text(int(index)))) for index in used]
+    return np.array(codes, np.int8)[back] if len(used) else np.empty(0, np.int8)

@@ -1,0 +1,129 @@
+"""What an event on a host thread is about, read from its name; decided once per distinct name."""
+
+import re
+
+import numpy as np
+import numpy.typing as npt
+
+from uncork.events import EventTable
+
+CLASSES = (
+    "loader",
+    "compile",
+    "comm",
+    "optimizer",
+    "region",
+    "wrapper",
+    "view",
+    "memory",
+    "compute",
+)
+"""Of operators and regions. ``wrapper``: autograd nodes and operators that only call others; ``region``: named by
+the user or by a library, says nothing about the work inside."""
+
+OVERHEAD = frozenset({"region", "wrapper", "view"})
+"""Classes whose own time is never work on data."""
+
+_PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
+    (kind, re.compile(pattern))
+    for kind, pattern in (
+        # The DataLoader names its next() itself; Lightning, TorchRec and people name theirs in these words.
+        (
+            "loader",
+            (
+                r"^enumerate\(data(loader|pipe)\)|dataloader.*next|(^|[^a-z])(data_?load(ing|er)?|(load|next|get|fetch)_"
+                r"(batch|data)|(batch|data)_(load|fetch)(ing)?)([^a-z]|$)"
+            ),
+        ),
+        (
+            "compile",
+            (
+                r"\(dynamo_timed\)|torchdynamo|compile_id=|^(dynamo|entire_frame_compile|compile_attempt_\d+|backend_compile"
+                r"|inductor_compile|bytecode_tracing|code_gen|build_guards|fx_codegen_and_compile)$|^pass\.\w+_passes"
+                r"|cudagraphs? capture|triton.*(compile|autotun)|aclopcompile|opcompile"
+            ),
+        ),
+        (
+            "comm",
+            (
+                r"^(nccl|rccl|gloo|mpi|ucc|hccl|xccl|ccl|oneccl|smddp|bccl|mccl):|^_?c10d(_functional)?::|^record_param_comms"
+                r"|torch_ccl::"
+            ),
+        ),
+        ("optimizer", r"^optimizer\.(step|zero_grad)#"),
+        ("region", r"^profilerstep|^distributeddataparallel\.|^##|^\[param\||^torch-compiled region|^nn\.module"),
+        (
+            "wrapper",
+            (
+                r"^autograd::|backward\d*$|^compiledfunction|^aten::(to|conv[123]d|_?convolution|linear|matmul|item|dropout"
+                r"|batch_norm|_batch_norm_impl_index|layer_norm|group_norm|instance_norm|max_pool[123]d|adaptive_avg_pool[123]d"
+                r"|scaled_dot_product_attention|lstm|gru|einsum|cross_entropy_loss|nll_loss(_nd)?|embedding|type_as|float|half"
+                r"|is_nonzero|result_type|convolution_backward_overrideable|is_floating_point|_has_compatible_shallow_copy_type"
+                r")$"
+            ),
+        ),
+        (
+            "view",
+            (
+                r"^aten::(view|_?unsafe_view|_?reshape(_alias|_as)?|view_as|permute|transpose_?|t_?|swapaxes|movedim|expand(_as)?"
+                r"|select|slice|narrow|as_strided_?|squeeze_?|unsqueeze_?|unbind|unsafe_split|split(_with_sizes)?|chunk|flatten"
+                r"|unflatten|detach_?|alias|lift_fresh|resolve_(conj|neg)|real|imag|diagonal|numpy_t|set_|data|_conj|unfold"
+                r"|tensor_split|broadcast_(to|tensors))$|^detach_?$"
+            ),
+        ),
+        (
+            "memory",
+            (
+                r"^aten::(copy_|_to_copy|clone|contiguous|_?cat|concat|stack|fill_|zero_|(zeros|ones|full|empty)(_like|_strided"
+                r"|_permuted)?|new_(zeros|ones|full|empty)(_strided)?|empty_quantized|resize_(as_)?|repeat(_interleave)?|pad"
+                r"|constant_pad_nd|_local_scalar_dense|_pin_memory|pin_memory|is_pinned|flip|roll|tile|_efficientzerotensor"
+                r"|to_dense|scalar_tensor)$"
+            ),
+        ),
+    )
+)
+
+PREPARES_INPUT = re.compile(
+    r"image_processing|feature_extract|tokeniz|/processing_|transforms/|torchvision/(io|transforms)|/pil/|pil\\|/cv2|albumentations"
+    r"|collate|librosa|soundfile|/datasets/|decord|webdataset|preprocess",
+    re.IGNORECASE,
+)
+"""Python frames that make a step's input (diagnosis section 9.10)."""
+
+LOADER_FRAME = re.compile(r"torch/utils/data/dataloader\.py\(\d+\): (__next__|_next_data|_get_data)", re.IGNORECASE)
+INPUT_OUTPUT_FRAME = re.compile(
+    r"torch/serialization\.py\(\d+\): (_?save|load)|(tensorboard|wandb|mlflow|logging/__init__)\S*\(\d+\): "
+    r"|checkpoint\S*\(\d+\): _?(save|load)|<built-in (function|method) (print|fsync)",
+    re.IGNORECASE,
+)
+INPUT_OUTPUT_REGION = re.compile(r"checkpoint.*(save|load|writ)|(save|load|writ).*checkpoint|save_model", re.IGNORECASE)
+
+LAUNCH_CALL = re.compile(r"launch|ModuleLoad|EnqueueKernel|enqueueCommand|ExecuteCommandList", re.IGNORECASE)
+COPY_CALL = re.compile(r"memcpy|aclrtMemcpy", re.IGNORECASE)
+WAIT_CALL = re.compile(r"synchronize|syncStreams|aclrtSynchronize|StreamWaitValue|zeEventHostSync", re.IGNORECASE)
+ALLOCATOR_CALL = re.compile(
+    r"(malloc|free|hostalloc|hostregister|hostunregister|memcreate|memrelease|memmap|memunmap|memaddress\w+"
+    r"|memsetaccess|mempool\w*)(async|managed|host|host_v2|_v2)?(_r\d+)?$",
+    re.IGNORECASE,
+)
+FIRST_USE_CALL = re.compile(
+    r"launch|module|libraryload|(cuda|hip)free$|init|getdevicecount|getdeviceprop|streamcreate|eventcreate"
+    r"|funcgetattr|funcsetattr|occupancy|devicegetattribute|devicegetstreampriority|driverget|streamiscapturing"
+    r"|getsymboladdress|contextcreate|ctxcreate|devicesetcache|pointergetattributes|eventrecord|hostalloc",
+    re.IGNORECASE,
+)
+"""Calls that carry the cost of a first use: loading modules, making contexts, reading attributes."""
+
+
+def operator_class(name: str) -> str:
+    """Return what an operator or region of that name is about, one of `CLASSES`; ``compute`` where nothing fits."""
+    folded = name.casefold()
+    return next((kind for kind, pattern in _PATTERNS if pattern.search(folded)), "compute")
+
+
+def operator_classes(table: EventTable, rows: npt.ArrayLike) -> npt.NDArray[np.int8]:
+    """Return for each row the place of its operator's class in `CLASSES`, int8 (rows,)."""
+    names = table.name[np.asarray(rows, np.int64)]
+    used, back = np.unique(names, return_inverse=True)
+    codes = [CLASSES.index(operator_class(table.strings.text(int(index)))) for index in used]
+    return np.array(codes, np.int8)[back] if len(used) else np.empty(0, np.int8)
