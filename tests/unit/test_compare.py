@@ -1,0 +1,93 @@
+"""Comparing two reports."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from tests.unit.reports import MS, starved_report, with_step
+from uncork.compare import compare, dumps, load
+from uncork.findings import Bottleneck, Location
+from uncork.render.comparison import render_comparison
+from uncork.report import LedgerEntry
+from uncork.report import dumps as dump_report
+
+
+def test_a_report_compared_with_itself_changes_nothing():
+    """compare(x, x) has no change of any kind."""
+    same = compare(starved_report(), starved_report())
+    assert same.sentence.id == "compare.same"
+    assert (same.ledger, same.operators, same.gone, same.new) == ((), (), (), ())
+    assert len(same.kept) == 1
+    assert same.step_change_share == 0
+
+
+@pytest.mark.parametrize(
+    ("after_ms", "says"),
+    [(50, "compare.faster"), (97, "compare.noise"), (101, "compare.noise"), (110, "compare.slower")],
+)
+def test_a_change_within_the_spread_of_the_steps_is_called_noise(after_ms, says):
+    """From 99 ms with a spread of 4 %: 97 and 101 ms are noise (2 %), 50 and 110 ms are not."""
+    assert compare(starved_report(), with_step(starved_report(), after_ms * MS)).sentence.id == says
+
+
+def test_without_a_spread_no_change_is_called_noise():
+    """Fewer than four steps give no spread; the text says that it was not measured."""
+    report = starved_report()
+    one_step = replace(report, run={**report.run, "step_spread_share": None})
+    comparison = compare(one_step, with_step(one_step, 98 * MS))
+    assert comparison.noise_share is None
+    assert comparison.sentence.id == "compare.faster"
+    assert "not measured" in render_comparison(comparison, "en")
+
+
+def test_findings_are_matched_by_rule_module_and_file_not_by_line():
+    """A finding whose line moved is still there; one in another file is new."""
+    before = starved_report()
+    (finding,) = before.findings
+    moved = replace(before, findings=(replace(finding, location=Location(file="train.py", line=55)),))
+    assert len(compare(before, moved).kept) == 1
+    other = replace(before, findings=(replace(finding, location=Location(file="data.py", line=41)),))
+    comparison = compare(before, other)
+    assert [len(part) for part in (comparison.gone, comparison.new, comparison.kept)] == [1, 1, 0]
+
+
+def test_ledger_and_operators_show_the_largest_change_first():
+    """Causes and operators are listed by how much they moved."""
+    before = starved_report()
+    after = replace(
+        before,
+        ledger=(LedgerEntry("compute", Bottleneck.COMPUTE, 45 * MS, 0.9), LedgerEntry("memop", None, 5 * MS, 0.1)),
+        tables={"operators": [{"name": "aten::mm", "cpu_self_ns": 26 * MS}]},
+    )
+    comparison = compare(before, after)
+    assert [(one.name, one.difference_ns) for one in comparison.ledger] == [
+        ("data_loading", -60 * MS),
+        ("compute", 5_200_000),
+        ("memop", 5 * MS),
+        ("tiny", -200_000),
+    ]
+    assert [(one.name, one.difference_ns) for one in comparison.operators] == [
+        ("aten::mm", 6 * MS),
+        ("aten::add|<b>", -5 * MS),
+    ]
+
+
+def test_steps_without_a_profiler_are_preferred_where_both_sides_have_them():
+    """The baseline windows decide the step time, and the comparison says so."""
+    windows = [{"name": "baseline", "steps": 5, "median_step_ns": 80 * MS, "overhead_ratio": 1.0}]
+    before = replace(starved_report(), run={**starved_report().run, "windows": windows})
+    comparison = compare(before, before)
+    assert comparison.step.before_ns == 80 * MS
+    assert comparison.measured_without_profiler
+    assert not compare(before, starved_report()).measured_without_profiler
+
+
+def test_saved_reports_can_be_compared(tmp_path):
+    """A JSON report on disk loads as it was; a comparison can be written as JSON."""
+    path = tmp_path / "report.json"
+    path.write_text(dump_report(starved_report()), "utf-8")
+    comparison = compare(load(path), load(path))
+    data = json.loads(dumps(comparison, "zh"))
+    assert data["step"]["change_share"] == 0
+    assert data["findings"]["kept"][0]["rule"] == "test-rule"

@@ -1,0 +1,70 @@
+"""The report as text for people."""
+
+import json
+
+import pytest
+
+from tests.unit.reports import starved_report
+from uncork.errors import UsageError
+from uncork.render import Options, renderers
+from uncork.render.tables import place, top_rows
+
+
+@pytest.mark.parametrize("width", [80, 120])
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_terminal_keeps_within_its_width(width, lang):
+    """No line is wider than the terminal; Chinese characters count twice."""
+    from rich.cells import cell_len
+
+    text = renderers()["terminal"](starved_report(), Options(lang=lang, width=width, verbose=True))
+    assert max(cell_len(line) for line in text.splitlines()) <= width
+
+
+def test_terminal_leads_with_the_verdict_and_shows_the_ledger():
+    """Badge and sentence come first; 60 ms of 100 ms are shown with their share."""
+    lines = renderers()["terminal"](starved_report(), Options()).strip().splitlines()
+    assert lines[0].split() == "DATA LOADING test sentence: waits 60.0 ms".split()
+    assert "confidence 93 %" in lines[1]
+    assert any("60.0 ms" in line and "60 %" in line and "█" in line for line in lines)
+    assert any("train.py:41 __getitem__" in line for line in lines)
+
+
+def test_terminal_is_plain_without_colour_and_styled_with_it():
+    """No escape sequence without colour."""
+    plain = renderers()["terminal"](starved_report(), Options(color=False))
+    assert "\x1b" not in plain
+    assert "\x1b[" in renderers()["terminal"](starved_report(), Options(color=True))
+
+
+def test_what_could_not_be_assessed_is_always_said():
+    """Silence is never a pass: the count and what was missing are in the short form too."""
+    text = renderers()["terminal"](starved_report(), Options())
+    assert "1 could not look: shapes, stacks" in text.replace("\n", " ")
+
+
+def test_tables_sort_by_any_key_and_refuse_unknown_ones():
+    """mm leads by self time, add by calls."""
+    report = starved_report()
+    assert [row["name"] for row in top_rows(report, "operators", "cpu_self", 1, None)] == ["aten::mm"]
+    assert [row["name"] for row in top_rows(report, "operators", "calls", 1, None)] == ["aten::add|<b>"]
+    with pytest.raises(UsageError, match="no sort key 'size'"):
+        top_rows(report, "operators", "size", 1, None)
+
+
+def test_markdown_shows_hostile_names_as_text():
+    """Names with table bars and HTML stay text."""
+    text = renderers()["markdown"](starved_report(), Options(top=5))
+    assert "aten::add\\|&lt;b>" in text
+    assert "<b>" not in text
+
+
+def test_json_form_is_the_report():
+    """The JSON renderer writes schema 1."""
+    assert json.loads(renderers()["json"](starved_report(), Options()))["schema"] == 1
+
+
+def test_places_are_short():
+    """A long path keeps its last two parts."""
+    assert place("train.py", 3, "step") == "train.py:3 step"
+    assert place("/a/very/long/path/that/nobody/wants/to/read/pkg/mod.py", 3, None) == "…/pkg/mod.py:3"
+    assert place(None, None, "f") == "f"

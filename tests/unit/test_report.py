@@ -1,0 +1,56 @@
+"""A report to JSON and back."""
+
+import json
+from importlib import resources
+
+import jsonschema
+import numpy as np
+import pytest
+
+from tests.unit.reports import starved_report
+from uncork.errors import UnreadableError
+from uncork.report import dumps, from_json, to_json
+
+SCHEMA = json.loads(resources.files("uncork.render").joinpath("report.schema.json").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_json_keeps_the_published_schema(lang):
+    """The JSON of a report is valid against the schema file in the package, in both languages."""
+    jsonschema.validate(json.loads(dumps(starved_report(), lang)), SCHEMA)
+
+
+def test_round_trip_keeps_everything_but_the_views():
+    """Reading back what was written gives an equal report."""
+    report = starved_report()
+    assert from_json(json.loads(dumps(report))) == report
+
+
+def test_texts_come_back_in_any_language():
+    """A report saved in English can be shown in Chinese: ids travel, not only sentences."""
+    saved = json.loads(dumps(starved_report(), "en"))
+    assert to_json(from_json(saved), "zh") == to_json(starved_report(), "zh")
+
+
+def test_evidence_says_whether_it_holds():
+    """0.6 > 0.05 holds, 0 < 1 holds, a figure without a threshold neither holds nor fails."""
+    data = to_json(starved_report())
+    assert [one["holds"] for one in data["findings"][0]["evidence"]] == [True, True, None]
+
+
+def test_numpy_scalars_are_written_as_numbers():
+    """Measurements may leave numpy numbers in the tables."""
+    report = starved_report()
+    report.tables["operators"][0]["calls"] = np.int64(3)  # type: ignore[index]
+    assert json.loads(dumps(report))["tables"]["operators"][0]["calls"] == 3
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [({"schema": 2}, "schema 2"), ({}, "schema None"), ({"schema": 1}, "no complete uncork report")],
+)
+def test_a_document_that_is_no_report_is_refused_in_one_line(data, says):
+    """A newer schema and a broken document are told apart."""
+    with pytest.raises(UnreadableError, match=says) as caught:
+        from_json(data)
+    assert "\n" not in str(caught.value)
