@@ -23,7 +23,7 @@ def test_terminal_keeps_within_its_width(width, lang):
 def test_terminal_leads_with_the_verdict_and_shows_the_ledger():
     """Badge and sentence come first; 60 ms of 100 ms are shown with their share."""
     lines = renderers()["terminal"](starved_report(), Options()).strip().splitlines()
-    assert lines[0].split() == "DATA LOADING test sentence: waits 60.0 ms".split()
+    assert lines[0].split() == ["DATA", "LOADING", "test", "sentence:", "waits", "60.0", "ms"]
     assert "confidence 93 %" in lines[1]
     assert any("60.0 ms" in line and "60 %" in line and "█" in line for line in lines)
     assert any("train.py:41 __getitem__" in line for line in lines)
@@ -43,7 +43,7 @@ def test_what_could_not_be_assessed_is_always_said():
 
 
 def test_tables_sort_by_any_key_and_refuse_unknown_ones():
-    """mm leads by self time, add by calls."""
+    """Mm leads by self time, add by calls."""
     report = starved_report()
     assert [row["name"] for row in top_rows(report, "operators", "cpu_self", 1, None)] == ["aten::mm"]
     assert [row["name"] for row in top_rows(report, "operators", "calls", 1, None)] == ["aten::add|<b>"]
