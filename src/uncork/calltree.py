@@ -1,0 +1,357 @@
+"""CallTree: who called whom; each span's operator, module, user's line and phase, backward work included."""
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from uncork.events import Kind
+from uncork.frames import is_users_frame, split_frame
+from uncork.timeline import HostSlices, Timeline
+
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+MODULE = "nn.Module: "
+"""Prefix of a module's region: the recorder's hold its path (``encoder.layer.3``), Kineto's class and number."""
+BACKWARD_NODE = re.compile(r"^autograd::engine::evaluate_function|^\w+(::\w+)*Backward\d*$|AccumulateGrad$")
+CHECKPOINT = re.compile(r"^CheckpointFunctionBackward$|torch/utils/checkpoint\.py\(\d+\): (recompute_fn|unpack_hook)")
+MOST_CHECKPOINT_NODES_SHARE = 0.5
+"""One checkpoint spans many nodes: 2 % of them held recomputation in the study's recording, a second derivative all."""
+OPTIMIZER = re.compile(r"^Optimizer\.(step|zero_grad)#")
+PHASES = ("forward", "backward", "recompute", "optimizer")
+FORWARD, BACKWARD, RECOMPUTE, OPTIMIZE = range(4)
+
+
+@dataclass(frozen=True)
+class Place:
+    """A place in the user's code.
+
+    Args:
+        file: Source file, as the recording writes it.
+        line: Line in it.
+        function: Function around it.
+        exact: Whether `line` is the line that ran; else it is the first one of the function.
+    """
+
+    file: str
+    line: int
+    function: str
+    exact: bool
+
+
+class CallTree:
+    """Questions about who called whom in one recording; arrays have shape (slices,) of `Timeline.host`.
+
+    Args:
+        timeline: The recording's order of events.
+    """
+
+    def __init__(self, timeline: Timeline) -> None:
+        self.timeline = timeline
+        self.host: HostSlices = timeline.host
+        self._kind = timeline.events.kind[self.host.row]
+
+    @cached_property
+    def levels(self) -> list[IntArray]:
+        """Return the slices at each depth, outermost first."""
+        order = np.argsort(self.host.depth, kind="stable")
+        return np.split(order, np.cumsum(np.bincount(self.host.depth))[:-1]) if len(order) else []
+
+    def inherit(self, own: IntArray) -> IntArray:
+        """Return each slice's own value, or that of the nearest enclosing slice that has one; -1 means none."""
+        value = own.copy()
+        for level in self.levels[1:]:
+            lacking = level[own[level] < 0]
+            value[lacking] = value[self.host.parent[lacking]]
+        return value
+
+    def with_children(self, amount: IntArray) -> IntArray:
+        """Return each slice's amount with the amounts of all slices inside it."""
+        total = amount.copy()
+        for level in reversed(self.levels[1:]):
+            np.add.at(total, self.host.parent[level], total[level])
+        return total
+
+    # --- operators ---------------------------------------------------------------------------------------------
+
+    @cached_property
+    def is_op(self) -> BoolArray:
+        """Return whether a slice is an operator: neither a module's region nor a step mark nor a Python frame."""
+        module = self.timeline.events.name_is(lambda name: name.startswith(MODULE))[self.host.row]
+        return (self._kind == Kind.CPU_OP) & ~module
+
+    @cached_property
+    def op(self) -> IntArray:
+        """Return the operator that each slice is, or runs in; -1 for none."""
+        return self.inherit(np.where(self.is_op, np.arange(len(self.host)), -1))
+
+    @cached_property
+    def op_self_ns(self) -> IntArray:
+        """Return for each operator its host time without the operators inside; runtime calls and frames count for it."""
+        inner = np.flatnonzero(self.is_op & (self._parent_op >= 0))
+        own = np.where(self.is_op, self.host.dur_ns, 0)
+        children = np.bincount(self._parent_op[inner], self.host.dur_ns[inner], minlength=len(own)).astype(np.int64)
+        return np.maximum(own - children, 0)
+
+    @cached_property
+    def _parent_op(self) -> IntArray:
+        """Return the nearest operator around each slice, not itself."""
+        return self.parent_value(self.op)
+
+    def parent_value(self, value: IntArray) -> IntArray:
+        """Return each slice's parent's value, -1 for outermost slices."""
+        return np.where(self.host.parent >= 0, value[np.maximum(self.host.parent, 0)], -1)
+
+    @cached_property
+    def device_ns(self) -> IntArray:
+        """Return for each operator the device time that it launched itself."""
+        device, launcher = self.timeline.device, self.timeline.launch_op
+        known = launcher >= 0
+        return np.bincount(launcher[known], device.dur_ns[known], minlength=len(self.host)).astype(np.int64)
+
+    # --- forward and backward ----------------------------------------------------------------------------------
+
+    @cached_property
+    def node(self) -> IntArray:
+        """Return the innermost backward node that each slice is, or runs in; -1 outside the backward pass."""
+        return self.inherit(np.where(self._is_node, np.arange(len(self.host)), -1))
+
+    @cached_property
+    def _named_node(self) -> BoolArray:
+        return self.timeline.events.name_is(BACKWARD_NODE)[self.host.row] & self.is_op
+
+    @cached_property
+    def _is_node(self) -> BoolArray:
+        named = self._named_node
+        # ``evaluate_function: X`` holds X itself; the outer of the two is the node.
+        above = self.parent_value(np.where(named, np.arange(len(named)), -1))
+        same = (above >= 0) & (self._sequence == self._sequence[np.maximum(above, 0)])
+        return named & ~same
+
+    @cached_property
+    def _sequence(self) -> IntArray:
+        return self.timeline.events.ints("Sequence number")[self.host.row]
+
+    @cached_property
+    def forward_of(self) -> IntArray:
+        """Return for each backward node the forward operator that made it, -1 where it is not recorded.
+
+        The number that both carry is per forward thread; operators that make no node show the next number, so the
+        last one that shows it counts. AccumulateGrad has no forward: it belongs with the node before it.
+        """
+        found = np.full(len(self.host), -1, np.int64)
+        nodes = np.flatnonzero(self._is_node)
+        numbered = nodes[self._sequence[nodes] >= 0]
+        makers = np.flatnonzero(self.is_op & (self._sequence >= 0) & (self._forward_thread <= 0) & ~self._named_node)
+        if len(makers) and len(numbered):
+            found[numbered] = self._makers_of(makers, numbered)
+        accumulates = self.timeline.events.name_is(re.compile("AccumulateGrad$"))[self.host.row]
+        place = np.where(accumulates[nodes], -1, np.arange(len(nodes)))
+        before = np.maximum.accumulate(place) if len(place) else place
+        use = np.flatnonzero((place < 0) & (before >= 0))
+        use = use[self.host.track[nodes[use]] == self.host.track[nodes[before[use]]]]
+        found[nodes[use]] = found[nodes[before[use]]]
+        return found
+
+    @cached_property
+    def _forward_thread(self) -> IntArray:
+        return self.timeline.events.ints("Fwd thread id", missing=0)[self.host.row]
+
+    def _makers_of(self, makers: IntArray, nodes: IntArray) -> IntArray:
+        """Return the last maker of each node's number on the forward thread that its ``Fwd thread id`` means."""
+        host, found = self.host, np.full(len(nodes), -1, np.int64)
+        threads = self._forward_thread[nodes]
+        for thread in np.unique(threads):
+            asked = np.flatnonzero(threads == thread)
+            best, most = found[asked], -1
+            for track in np.unique(host.track[makers]):
+                candidates = makers[host.track[makers] == track]
+                answer = self._last_before(candidates, nodes[asked])
+                if (hits := int((answer >= 0).sum())) > most:
+                    best, most = answer, hits
+            found[asked] = best
+        return found
+
+    def _last_before(self, makers: IntArray, nodes: IntArray) -> IntArray:
+        """Return the last maker with each node's number that started before it."""
+        start, number = self.host.start_ns, self._sequence
+        order = makers[np.lexsort((start[makers], number[makers]))]
+        first = np.searchsorted(number[order], number[nodes], side="left")
+        after = np.searchsorted(number[order], number[nodes], side="right")
+        last = order[np.maximum(after - 1, 0)]
+        fits = (after > first) & (start[last] <= start[nodes])
+        return np.where(fits, last, -1)
+
+    @cached_property
+    def recomputed(self) -> BoolArray:
+        """Return whether a slice is forward work done again inside the backward pass (activation checkpointing)."""
+        names = self.timeline.events.name_is
+        # Without grad mode an operator carries no number, so one that does inside a node is building a graph anew.
+        again = self.is_op & (self.node >= 0) & ~self._named_node & (self._sequence >= 0) & (self._forward_thread <= 0)
+        module = names(lambda name: name.startswith(MODULE))[self.host.row] & (self.node >= 0)
+        # A second derivative (create_graph) numbers the operators of nearly every node, a checkpoint those of one.
+        if len(np.unique(self.node[again])) > MOST_CHECKPOINT_NODES_SHARE * self._is_node.sum():
+            in_checkpoint = self.inherit(np.where(names(CHECKPOINT)[self.host.row], 1, -1)) > 0
+            again &= in_checkpoint | (self.inherit(np.where(module, 1, -1)) > 0)
+        # The operators below the marked ones carry no mark of their own; a node nested in them is backward again.
+        mark = np.where(again | module, 1, np.where(self._is_node, 0, -1))
+        recompute: BoolArray = self.inherit(mark) == 1
+        return recompute
+
+    @cached_property
+    def phase(self) -> IntArray:
+        """Return the index in `PHASES` of what each slice is part of."""
+        optimizer = self.timeline.events.name_is(OPTIMIZER)[self.host.row]
+        phase = np.where(self.node >= 0, BACKWARD, FORWARD)
+        phase[self.recomputed] = RECOMPUTE
+        phase[self.inherit(np.where(optimizer, 1, -1)) > 0] = OPTIMIZE
+        return phase
+
+    # --- modules -----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _module(self) -> tuple[IntArray, tuple[str, ...]]:
+        """Return (index of the module path of each slice, the paths)."""
+        table, host = self.timeline.events, self.host
+        named = table.name_is(lambda name: name.startswith(MODULE))[host.row]
+        regions = named & np.isin(self._kind, (Kind.CPU_OP, Kind.USER_ANNOTATION))
+        if regions.any():
+            used, back = np.unique(table.name[host.row[regions]], return_inverse=True)
+            own = np.full(len(host), -1, np.int64)
+            own[regions] = back
+            paths = tuple(table.strings.text(int(index)).removeprefix(MODULE) for index in used)
+        else:
+            own, paths = self._class_paths(np.flatnonzero(named))
+        inside = self.inherit(own)
+        return self._through_nodes(own, inside), paths
+
+    def _class_paths(self, rows: IntArray) -> tuple[IntArray, tuple[str, ...]]:
+        """Return the paths made of class and number of each module around a frame, outermost first."""
+        table, host = self.timeline.events, self.host
+        own = np.full(len(host), -1, np.int64)
+        above = self.parent_value(self.inherit(np.where(np.isin(np.arange(len(host)), rows), np.arange(len(host)), -1)))
+        known: dict[tuple[int, int], int] = {}
+        paths: list[str] = []
+        depth = host.depth[rows]
+        for level in np.unique(depth):
+            at = rows[depth == level]
+            outer = np.where(above[at] >= 0, own[np.maximum(above[at], 0)], -1)
+            pairs, back = np.unique(np.stack([outer, table.name[host.row[at]]]), axis=1, return_inverse=True)
+            codes = []
+            for parent, name in pairs.T.tolist():
+                if (parent, name) not in known:
+                    known[parent, name] = len(paths)
+                    last = table.strings.text(name).removeprefix(MODULE)
+                    paths.append(f"{paths[parent]}.{last}" if parent >= 0 else last)
+                codes.append(known[parent, name])
+            own[at] = np.array(codes, np.int64)[back.reshape(-1)]
+        return own, tuple(paths)
+
+    def _through_nodes(self, own: IntArray, inside: IntArray) -> IntArray:
+        """Return values where backward work has that of its forward operator instead of what lies around it."""
+        nodes = np.flatnonzero(self._is_node)
+        forward = self.forward_of[nodes]
+        through = own.copy()
+        # -2: a node whose forward is unknown must not take what merely surrounds it.
+        through[nodes] = np.where(forward >= 0, inside[np.maximum(forward, 0)], -2)
+        through[nodes[through[nodes] < 0]] = len(own)
+        value = self.inherit(through)
+        return np.where(value == len(own), -1, value)
+
+    @property
+    def module(self) -> IntArray:
+        """Return the index in `modules` of each slice's module, -1 where none is known."""
+        return self._module[0]
+
+    @property
+    def modules(self) -> tuple[str, ...]:
+        """Return the module paths that occur."""
+        return self._module[1]
+
+    # --- the user's lines --------------------------------------------------------------------------------------
+
+    @cached_property
+    def _place(self) -> tuple[IntArray, tuple[Place, ...]]:
+        """Return (index of the user's place of each slice, the places)."""
+        frames = self._kind == Kind.PYTHON_FUNCTION
+        own, places = self._frame_places() if frames.any() else self._stack_places()
+        return self._through_nodes(own, self.inherit(own)), places
+
+    def _frame_places(self) -> tuple[IntArray, tuple[Place, ...]]:
+        """Return places by Python frames: in a user's frame the place is where it calls what runs inside."""
+        table, host = self.timeline.events, self.host
+        users = (self._kind == Kind.PYTHON_FUNCTION) & table.name_is(is_users_frame)[host.row]
+        if not users.any():
+            users = (self._kind == Kind.PYTHON_FUNCTION) & table.name_is(_is_library_frame)[host.row]
+        site = table.texts("CallFrom")[host.row]
+        outer = self.parent_value(np.where(users, np.arange(len(host)), -1))
+        # A frame, or what a frame calls directly: there the line is settled for everything further inside.
+        settled = np.flatnonzero(users | (outer >= 0))
+        frame = np.where(users[settled], settled, outer[settled])
+        call = np.where(users[settled], -1, site[settled])
+        return self._settle(settled, table.name[host.row[frame]].astype(np.int64), call)
+
+    def _settle(self, at: IntArray, name: IntArray, call: IntArray) -> tuple[IntArray, tuple[Place, ...]]:
+        """Return places at some slices, made once per distinct (frame's name, call site)."""
+        strings = self.timeline.events.strings
+        own = np.full(len(self.host), -1, np.int64)
+        if not len(at):
+            return own, ()
+        pairs, back = np.unique(np.stack([name, call]), axis=1, return_inverse=True)
+        own[at] = back.reshape(-1)
+        return own, tuple(
+            _place_of(strings.text(frame), strings.text(site) if site >= 0 else "") for frame, site in pairs.T.tolist()
+        )
+
+    def _stack_places(self) -> tuple[IntArray, tuple[Place, ...]]:
+        """Return places by the ``Call stack`` texts of torch 1.8 to 1.12; their lines are the ones that ran."""
+        table, host = self.timeline.events, self.host
+        text = table.texts("Call stack")[host.row]
+        used = np.unique(text[text >= 0])
+        stacks = [table.strings.text(int(index)).rstrip(";").split(";") for index in used]
+        outermost_first = sum(map(_begins_outermost, stacks)) * 2 > len(stacks)
+        known: dict[Place, int] = {}
+        codes = np.full(len(used) + 1, -1, np.int64)
+        for place, stack in enumerate(stacks):
+            frames = [frame.strip() for frame in (reversed(stack) if outermost_first else stack)]
+            user = next((frame for frame in frames if is_users_frame(frame)), None)
+            if user:
+                found = Place(*split_frame(user), exact=True)
+                codes[place] = known.setdefault(found, len(known))
+        own = np.where(text >= 0, codes[np.searchsorted(used, np.maximum(text, 0)).clip(0, len(used))], -1)
+        return own, tuple(known)
+
+    @property
+    def place(self) -> IntArray:
+        """Return the index in `places` of each slice's place in the user's code, -1 where none is known."""
+        return self._place[0]
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """Return the places that occur."""
+        return self._place[1]
+
+
+def _is_library_frame(name: str) -> bool:
+    """Return whether a frame is at least outside torch and Python: all there is when a library's own script runs."""
+    file = split_frame(name)[0]
+    return bool(file) and "/" in file and not re.search(r"(^|/)(torch|lib/python[\d.]+)/", file)
+
+
+def _begins_outermost(stack: list[str]) -> bool:
+    """Return whether a stack's text begins with the outermost frame (torch 1.12) instead of the innermost."""
+    if stack[-1].endswith("<module>") or not is_users_frame(stack[0].strip()):
+        return False
+    return stack[0].endswith("<module>") or not is_users_frame(stack[-1].strip())
+
+
+def _place_of(frame: str, site: str) -> Place:
+    """Return the place of a user's frame, exact where the call inside it tells from which line it was made."""
+    file, line, function = split_frame(frame)
+    called_file, _, called_line = site.rpartition(":")
+    if called_line.isdigit() and called_file == file:
+        return Place(file, int(called_line), function, exact=True)
+    return Place(file, line, function, exact=False)
