@@ -350,12 +350,7 @@ def nest(table: EventTable, rows: IntArray) -> HostSlices:
 
     Ties are ordered as Kineto nests them: longer first, then by ``Ev Idx``, then as in the file.
     """
-    rows = rows[table.dur_ns[rows] >= 0]
-    start, end = table.ts_ns[rows], table.end_ns[rows]
-    track = table.track[rows].astype(np.int64)
-    index = table.ints("Ev Idx")[rows]
-    order = np.lexsort((index, -end, start, track))
-    rows, start, end, track = rows[order], start[order], end[order], track[order]
+    rows, start, end, track = _leave_frames(table, rows[table.dur_ns[rows] >= 0])
     parent, depth, clipped = np.empty(0, np.int64), np.empty(0, np.int64), 0
     for _ in range(_MOST_CLIP_ROUNDS):
         parent, depth = _levels(track, start, end)
@@ -368,6 +363,26 @@ def nest(table: EventTable, rows: IntArray) -> HostSlices:
     inner = parent >= 0
     children = np.bincount(parent[inner], dur[inner], minlength=len(rows)).astype(np.int64)
     return HostSlices(rows, track, start, end, parent, depth, np.maximum(dur - children, 0), clipped)
+
+
+def _leave_frames(table: EventTable, rows: IntArray) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+    """Return (rows, start, end, track) in order, regions that a ``with`` opens begun where its ``__enter__`` ends.
+
+    Such a region starts inside the frames of ``__enter__`` and outlives them; cut to their end it would be empty.
+    """
+    start, end, track = table.ts_ns[rows], table.end_ns[rows], table.track[rows].astype(np.int64)
+    index, frame = table.ints("Ev Idx")[rows], table.kind[rows] == Kind.PYTHON_FUNCTION
+    for _ in range(_MOST_CLIP_ROUNDS):
+        order = np.lexsort((index, -end, start, track))
+        rows, start, end, track, index, frame = (column[order] for column in (rows, start, end, track, index, frame))
+        parent, _ = _levels(track, start, end)
+        limit = end[np.maximum(parent, 0)]
+        # More after the frame than in it: rounded microseconds alone make an operator outlive its frame by a little.
+        over = (parent >= 0) & ~frame & frame[np.maximum(parent, 0)] & (end - limit > limit - start)
+        if not over.any():
+            break
+        start[over] = limit[over]
+    return rows, start, end, track
 
 
 def _levels(track: IntArray, start_ns: IntArray, end_ns: IntArray) -> tuple[IntArray, IntArray]:
