@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any, ClassVar, Generic, TypeVar, overload
 
+from uncork.calltree import CallTree
 from uncork.ledger import Ledger, partition
 from uncork.recording import Recording
 from uncork.timeline import Timeline
@@ -60,6 +61,11 @@ class Rank:
     def ledger(self) -> Ledger:
         """Return where the time of its steps went."""
         return partition(self.timeline)
+
+    @cached_property
+    def calltree(self) -> CallTree:
+        """Return who called whom in its events."""
+        return CallTree(self.timeline)
 
     @cached_property
     def deep(self) -> Timeline:

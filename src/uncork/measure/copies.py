@@ -181,11 +181,22 @@ def _sites(rank: Rank, copies: _Rows) -> tuple[Site, ...]:
 
 def _places(rank: Rank, rows: IntArray) -> list[Location]:
     """Return where each copy was asked for: its operator, and module and line where known."""
-    timeline = rank.timeline
-    known: dict[int, Location] = {}
-    places = []
-    for op in timeline.launch_op[rows].tolist():
-        if op not in known:
-            known[op] = Location(op=timeline.events.names([timeline.host.row[op]])[0]) if op >= 0 else Location()
-        places.append(known[op])
-    return places
+    ops = rank.timeline.launch_op[rows]
+    known = {op: location(rank, op) for op in np.unique(ops).tolist()}
+    return [known[op] for op in ops.tolist()]
+
+
+def location(rank: Rank, place: int) -> Location:
+    """Return the operator, module and line of a host slice; empty for -1."""
+    if place < 0:
+        return Location()
+    tree = rank.calltree
+    module, line = int(tree.module[place]), int(tree.place[place])
+    where = tree.places[line] if line >= 0 else None
+    return Location(
+        module=tree.modules[module] if module >= 0 else None,
+        file=where and where.file,
+        line=where and where.line,
+        function=where and where.function,
+        op=rank.timeline.events.names([rank.timeline.host.row[place]])[0],
+    )
