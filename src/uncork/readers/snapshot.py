@@ -29,11 +29,17 @@ _OLDER_ACTIONS = {"free": "free_completed", "append": "other"}
 _HINT = "Write one with torch.cuda.memory._dump_snapshot('snapshot.pickle')."
 
 
-def detect(head: bytes) -> bool:
+ORDER = 20
+"""Before the traces: their readers take any JSON document."""
+
+
+def claims(head: bytes, path: Path) -> bool:  # noqa: ARG001 - the name says nothing
     """Return whether a file that begins like this is a memory snapshot."""
     start = head.lstrip()
-    if start[:1] in (b"{", b"["):
-        return b'"total_size"' in head or b'"device_traces"' in head[:4096]
+    if start[:1] == b"{":
+        return b'"device_traces"' in head[:4096] or (b'"segments"' in head[:4096] and b'"total_size"' in head)
+    if start[:1] == b"[":
+        return b'"segment_type"' in head or (b'"total_size"' in head and b'"blocks"' in head)
     return head[:1] == b"\x80" or head[:3] in (b"(dp", b"(lp", b"}q\x00", b"]q\x00")
 
 
