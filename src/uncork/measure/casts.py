@@ -1,0 +1,70 @@
+"""Casts: conversions that autocast makes on the way into an operator."""
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from uncork.events import Kind
+from uncork.findings import Location
+from uncork.intervals import contains
+from uncork.measure import Measurement, MissingEvidence, Rank
+from uncork.measure.host_pieces import frame_location, users_frames
+
+# Outside autocast none of these converts its inputs.
+_EATS_CASTS = re.compile(
+    r"^aten::(linear|matmul|mm|bmm|addmm|baddbmm|conv[123]d|conv_transpose[123]d|einsum|scaled_dot_product_attention"
+    r"|layer_norm|softmax|log_softmax|cross_entropy_loss|nll_loss|mse_loss|sum|pow|norm)$"
+)
+
+
+@dataclass(frozen=True)
+class Casts(Measurement):
+    """Conversions directly inside operators that do not convert by themselves.
+
+    Args:
+        count: Per step.
+        host_ns: Their time on the host per step.
+        device_ns: Time per step of the copies they launch.
+        op: The operator that has most of them.
+        location: The user's frame that has most of them, where known.
+    """
+
+    count: float
+    host_ns: int
+    device_ns: int
+    op: str
+    location: Location
+
+    @classmethod
+    def of(cls, rank: Rank) -> "Casts":
+        """Return the casts of a rank; without host operators they cannot be seen."""
+        timeline = rank.timeline
+        host, table = timeline.host, timeline.events
+        is_op = table.kind[host.row] == int(Kind.CPU_OP)
+        if not is_op.any():
+            raise MissingEvidence("host")
+        eats = is_op & table.name_is(_EATS_CASTS)[host.row]
+        casts = is_op & table.name_is("aten::_to_copy")[host.row]
+        casts &= contains(timeline.steps.intervals, host.start_ns)
+        places = np.flatnonzero(casts)
+        # aten::linear > aten::to > aten::_to_copy: the operator is two above.
+        through = np.where(host.parent[places] >= 0, host.parent[np.maximum(host.parent[places], 0)], -1)
+        inside = (through >= 0) & eats[np.maximum(through, 0)]
+        places, owner = places[inside], through[inside]
+        count = max(len(timeline.steps), 1)
+        device = timeline.device
+        under = np.zeros(len(host), bool)
+        under[places] = True
+        linked = np.flatnonzero(device.launch >= 0)
+        mine = linked[host.ancestor_where(under, device.launch[linked]) >= 0]
+        names = table.names(host.row[owner])
+        frames = host.ancestor_where(users_frames(timeline), places)
+        spelt = table.names(host.row[frames[frames >= 0]])
+        return cls(
+            count=len(places) / count,
+            host_ns=int(host.dur_ns[places].sum()) // count,
+            device_ns=int(device.dur_ns[mine].sum()) // count,
+            op=max(sorted(set(names)), key=names.count) if names else "",
+            location=frame_location(max(sorted(set(spelt)), key=spelt.count)) if spelt else Location(),
+        )

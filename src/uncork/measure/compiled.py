@@ -1,0 +1,94 @@
+"""Compiled: what torch.compile does in the recording: regions that run, guards, compilations, breaks."""
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from uncork.events import Kind
+from uncork.findings import Location
+from uncork.intervals import contains, intervals, total_ns
+from uncork.measure import Measurement, MissingEvidence, Rank
+from uncork.measure.frames import split_frame
+from uncork.operators import operator_class
+from uncork.timeline import Timeline
+
+REGION = re.compile(r"^Torch-Compiled Region(?:: (?P<frame>\d+)/(?P<turn>\d+))?")
+COMPILE_ID = re.compile(r"compile_id=(?P<frame>\d+)/(?P<turn>\d+)")
+_RESUMES = re.compile(r"torch_dynamo_resume_in_(?P<function>.+)_at_(?P<line>\d+)")
+_CACHE_LOOKUP = re.compile(r"TorchDynamo Cache Lookup")
+
+
+@dataclass(frozen=True)
+class Compiled(Measurement):
+    """What torch.compile does.
+
+    Args:
+        regions: Compiled regions run per step.
+        frames: Different code frames among them (0 where the names do not tell).
+        compile_ns: Time per step in compiling.
+        compilations: Compilations in all steps.
+        recompilations: Those of a frame that had been compiled before.
+        lookup_ns: Time per step in checking guards.
+        breaks: Where compiled code was left and entered again, by the names of the resumed functions.
+    """
+
+    regions: float
+    frames: int
+    compile_ns: int
+    compilations: int
+    recompilations: int
+    lookup_ns: int
+    breaks: tuple[Location, ...]
+
+    @classmethod
+    def of(cls, rank: Rank) -> "Compiled":
+        """Return what is compiled in a rank's steps; without host operators nothing can be seen of it."""
+        timeline = rank.timeline
+        host, table = timeline.host, timeline.events
+        is_op = np.isin(table.kind[host.row], (int(Kind.CPU_OP), int(Kind.USER_ANNOTATION)))
+        if not is_op.any():
+            raise MissingEvidence("host")
+        is_op &= contains(timeline.steps.intervals, host.start_ns)
+        count = max(len(timeline.steps), 1)
+        region = np.flatnonzero(is_op & table.name_is(REGION)[host.row])
+        working = is_op & table.name_is(lambda name: operator_class(name) == "compile")[host.row]
+        lookups = is_op & table.name_is(_CACHE_LOOKUP)[host.row]
+        working &= ~lookups
+        turns = _turns(set(table.names(host.row[working])))
+        return cls(
+            regions=len(region) / count,
+            frames=len(
+                {found["frame"] for name in set(table.names(host.row[region])) if (found := REGION.match(name))}
+                - {None}
+            ),
+            compile_ns=total_ns(intervals(host.start_ns[working], host.end_ns[working])) // count,
+            compilations=len(turns),
+            recompilations=sum(turn > 0 for _, turn in turns),
+            lookup_ns=total_ns(intervals(host.start_ns[lookups], host.end_ns[lookups])) // count,
+            breaks=_breaks(rank.deep),
+        )
+
+    @property
+    def used(self) -> bool:
+        """Return whether compiled code runs or is made."""
+        return self.regions > 0 or self.compilations > 0 or self.compile_ns > 0
+
+
+def _turns(names: set[str]) -> set[tuple[int, int]]:
+    """Return the (frame, turn) pairs that were compiled; turn 0 is a frame's first compilation."""
+    return {(int(found["frame"]), int(found["turn"])) for name in names if (found := COMPILE_ID.search(name))}
+
+
+def _breaks(timeline: Timeline) -> tuple[Location, ...]:
+    """Return where compiled functions were left, from the functions torch makes to resume them."""
+    table, host = timeline.events, timeline.host
+    frames = np.unique(table.name[host.row[table.kind[host.row] == int(Kind.PYTHON_FUNCTION)]])
+    found: dict[tuple[str, int], Location] = {}
+    for index in frames.tolist():
+        file, _, function = split_frame(table.strings.text(index))
+        match = _RESUMES.search(function)
+        if match:
+            line = int(match["line"])
+            found[file, line] = Location(file=file or None, line=line, function=match["function"])
+    return tuple(found[key] for key in sorted(found))

@@ -1,0 +1,155 @@
+"""Dispatch: how many operators and launches a step makes, how small they are, and where most come from."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from uncork.events import Kind
+from uncork.findings import Location
+from uncork.host_causes import TINY_OP_NS
+from uncork.intervals import contains
+from uncork.measure import Measurement, MissingEvidence, Rank
+from uncork.measure.host_pieces import frame_location, users_frames
+from uncork.operators import LAUNCH_CALL
+from uncork.timeline import Timeline
+
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+MOST_OPS = 16
+_GRAPH_LAUNCH = "GraphLaunch"
+
+
+@dataclass(frozen=True)
+class OpCount:
+    """An operator that is called often.
+
+    Args:
+        name: Its name.
+        calls: Calls per step.
+        self_ns: Its own time per step on the host.
+        median_ns: The median of its own time per call.
+    """
+
+    name: str
+    calls: float
+    self_ns: int
+    median_ns: int
+
+
+@dataclass(frozen=True, eq=False)
+class Dispatch(Measurement):
+    """Operators and launches per step.
+
+    Args:
+        ops: Operators, int64 (steps,).
+        tiny: Those of them whose name's median own time is that of a call without work, int64 (steps,).
+        tiny_self_ns: Their own time on the host per step.
+        launches: Kernels, int64 (steps,).
+        graph_launches: Launches of whole graphs in all steps.
+        kernel_ns: Mean duration of a kernel; 0 without any.
+        launch_ns: Mean duration of a launch call; 0 without any.
+        most: Operators called most.
+        location: The frame of the user's that calls most operators; nothing without Python frames.
+        location_share: Share of the operators that it calls.
+    """
+
+    ops: IntArray
+    tiny: IntArray
+    tiny_self_ns: int
+    launches: IntArray
+    graph_launches: int
+    kernel_ns: int
+    launch_ns: int
+    most: tuple[OpCount, ...]
+    location: Location
+    location_share: float
+
+    @classmethod
+    def of(cls, rank: Rank) -> "Dispatch":
+        """Return the counts of a rank; without host operators there is nothing to count."""
+        timeline = rank.timeline
+        host, table = timeline.host, timeline.events
+        within = contains(timeline.steps.intervals, host.start_ns)
+        within &= ~contains(timeline.loader_waits, host.start_ns)
+        ops = np.flatnonzero((table.kind[host.row] == int(Kind.CPU_OP)) & within)
+        if not len(ops):
+            raise MissingEvidence("host")
+        names, back = np.unique(table.name[host.row[ops]], return_inverse=True)
+        own = host.self_ns[ops]
+        most, median = _most(timeline, names, back, own)
+        tiny = median[back] <= TINY_OP_NS
+        kernels = np.flatnonzero(timeline.device.kind == int(Kind.KERNEL))
+        calls = (table.kind[host.row] == int(Kind.RUNTIME)) & table.name_is(LAUNCH_CALL)[host.row] & within
+        graphs = (table.kind[host.row] == int(Kind.RUNTIME)) & within
+        graphs &= table.name_is(lambda name: _GRAPH_LAUNCH in name)[host.row]
+        location, share = _busiest_frame(rank.deep)
+        count = max(len(timeline.steps), 1)
+        return cls(
+            ops=_per_step(timeline, host.start_ns[ops]),
+            tiny=_per_step(timeline, host.start_ns[ops[tiny]]),
+            tiny_self_ns=int(own[tiny].sum()) // count,
+            launches=_per_step(timeline, timeline.device.start_ns[kernels]),
+            graph_launches=int(graphs.sum()),
+            kernel_ns=int(timeline.device.dur_ns[kernels].mean()) if len(kernels) else 0,
+            launch_ns=int(host.dur_ns[calls].mean()) if calls.any() else 0,
+            most=most,
+            location=location,
+            location_share=share,
+        )
+
+    @property
+    def steady(self) -> bool:
+        """Return whether steps make nearly the same number of operators: within 2 % of their median, two at least."""
+        if len(self.ops) < 2:
+            return False
+        middle = float(np.median(self.ops))
+        return bool(np.abs(self.ops - middle).max() <= 0.02 * middle)
+
+
+def _per_step(timeline: Timeline, when_ns: IntArray) -> IntArray:
+    """Return how many moments lie in each step."""
+    steps = timeline.steps
+    when = np.sort(when_ns)
+    return (np.searchsorted(when, steps.end_ns) - np.searchsorted(when, steps.start_ns)).astype(np.int64)
+
+
+def _most(
+    timeline: Timeline, names: npt.NDArray[np.int32], back: IntArray, own: IntArray
+) -> tuple[tuple[OpCount, ...], npt.NDArray[np.float64]]:
+    """Return the operators called most, and the median own time of every name."""
+    calls, sums = np.bincount(back), np.bincount(back, own)
+    order = np.lexsort((own, back))
+    first = np.cumsum(calls) - calls
+    median = own[order][first + (calls - 1) // 2].astype(np.float64)
+    steps = max(len(timeline.steps), 1)
+    top = np.lexsort((-sums, -calls))[:MOST_OPS]
+    found = tuple(
+        OpCount(
+            timeline.events.strings.text(int(names[place])),
+            float(calls[place]) / steps,
+            int(sums[place]) // steps,
+            int(median[place]),
+        )
+        for place in top
+    )
+    return found, median
+
+
+def _busiest_frame(timeline: Timeline) -> tuple[Location, float]:
+    """Return the frame of the user's that calls most operators itself, and its share of all on the main thread."""
+    host, table = timeline.host, timeline.events
+    mine = users_frames(timeline)
+    if not mine.any():
+        return Location(), 0.0
+    ops = (table.kind[host.row] == int(Kind.CPU_OP)) & (host.track == timeline.main_track)
+    ops &= ~contains(timeline.loader_waits, host.start_ns)
+    places = np.flatnonzero(ops)
+    owner = host.ancestor_where(mine, places)
+    owner = owner[owner >= 0]
+    if not len(owner):
+        return Location(), 0.0
+    names, calls = np.unique(table.name[host.row[owner]], return_counts=True)
+    best = int(calls.argmax())
+    return frame_location(table.strings.text(int(names[best]))), float(calls[best]) / len(places)

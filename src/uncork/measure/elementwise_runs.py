@@ -1,0 +1,112 @@
+"""ElementwiseRuns: operators on single elements that follow one another and could be one kernel."""
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from uncork.events import Kind
+from uncork.findings import Location
+from uncork.intervals import contains
+from uncork.measure import Measurement, MissingEvidence, Rank
+from uncork.measure.host_pieces import frame_location, users_frames
+from uncork.timeline import Timeline
+
+IntArray = npt.NDArray[np.int64]
+
+ELEMENTWISE = re.compile(
+    r"^aten::(add|sub|rsub|mul|div|neg|abs|exp|log|log1p|sqrt|rsqrt|pow|square|sigmoid|tanh|relu|gelu|silu|elu|leaky_relu"
+    r"|hardtanh|hardswish|softplus|clamp(_min|_max)?|where|lerp|addcmul|addcdiv|reciprocal|sin|cos|erf|maximum|minimum"
+    r"|threshold|dropout|native_dropout|masked_fill|eq|ne|lt|le|gt|ge|logical_\w+|bitwise_\w+|floor|round|sign|copysign)_?$"
+)
+LEAST_RUN = 3
+"""Shorter runs are how models are written: an activation after a bias."""
+MOST_RUNS = 16
+
+
+@dataclass(frozen=True)
+class Run:
+    """One sequence of operators that comes again and again.
+
+    Args:
+        ops: Names, in order, without ``aten::``.
+        times: How often in a step.
+        host_ns: Time on the host per step, from the first operator's start to the last one's end.
+        location: The user's frame around it, where known.
+    """
+
+    ops: tuple[str, ...]
+    times: float
+    host_ns: int
+    location: Location
+
+
+@dataclass(frozen=True)
+class ElementwiseRuns(Measurement):
+    """Runs of elementwise operators on the main thread, outside loader and optimizer.
+
+    Args:
+        runs: The longest in sum first.
+        ops: Operators per step that lie in runs.
+        saved_ops: Those that would go if every run were one operator.
+        all_ops: Outermost operators per step.
+    """
+
+    runs: tuple[Run, ...]
+    ops: float
+    saved_ops: float
+    all_ops: float
+
+    @classmethod
+    def of(cls, rank: Rank) -> "ElementwiseRuns":
+        """Return the runs of a rank; without host operators there are none to see."""
+        timeline = rank.timeline
+        outer = _outermost(timeline)
+        if not len(outer):
+            raise MissingEvidence("host")
+        host, table = timeline.host, timeline.events
+        fits = table.name_is(ELEMENTWISE)[host.row[outer]]
+        parent = host.parent[outer]
+        same = fits[1:] & fits[:-1] & (parent[1:] == parent[:-1])
+        begin = np.flatnonzero(fits & np.concatenate([[True], ~same]))
+        finish = np.flatnonzero(fits & np.concatenate([~same, [True]]))
+        long = finish - begin + 1 >= LEAST_RUN
+        begin, finish = begin[long], finish[long]
+        length = finish - begin + 1
+        steps = max(len(timeline.steps), 1)
+        return cls(
+            runs=_runs(timeline, outer, begin, finish, steps),
+            ops=float(length.sum()) / steps,
+            saved_ops=float((length - 1).sum()) / steps,
+            all_ops=len(outer) / steps,
+        )
+
+
+def _outermost(timeline: Timeline) -> IntArray:
+    """Return the main thread's operators that lie in no other, in order of time, outside loader and optimizer."""
+    host, table = timeline.host, timeline.events
+    is_op = (table.kind[host.row] == int(Kind.CPU_OP)) & table.name_is(lambda name: name.startswith("aten::"))[host.row]
+    skip = table.name_is(lambda name: name.startswith("Optimizer."))[host.row]
+    mine = is_op & (host.track == timeline.main_track) & contains(timeline.steps.intervals, host.start_ns)
+    mine &= ~contains(timeline.loader_waits, host.start_ns)
+    places = np.flatnonzero(mine)
+    inside = host.ancestor_where(is_op | skip, host.parent[places])
+    return places[inside < 0]
+
+
+def _runs(timeline: Timeline, outer: IntArray, begin: IntArray, finish: IntArray, steps: int) -> tuple[Run, ...]:
+    """Return the runs with the same operators and the same frame together."""
+    host, table = timeline.host, timeline.events
+    owner = host.ancestor_where(users_frames(timeline), outer[begin])
+    count: Counter[tuple[tuple[str, ...], Location]] = Counter()
+    time: Counter[tuple[tuple[str, ...], Location]] = Counter()
+    for first, last, frame in zip(begin.tolist(), finish.tolist(), owner.tolist(), strict=True):
+        rows = host.row[outer[first : last + 1]]
+        names = tuple(name.removeprefix("aten::") for name in table.names(rows))
+        place = frame_location(table.names([host.row[frame]])[0]) if frame >= 0 else Location()
+        count[names, place] += 1
+        time[names, place] += int(host.end_ns[outer[last]] - host.start_ns[outer[first]])
+    order = sorted(time, key=lambda key: (-time[key], key[0]))
+    return tuple(Run(key[0], count[key] / steps, time[key] // steps, key[1]) for key in order[:MOST_RUNS])

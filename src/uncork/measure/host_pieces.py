@@ -1,0 +1,73 @@
+"""What the main thread is in at each moment: its innermost slice, and the frame of the user's around it."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from uncork.events import Kind
+from uncork.findings import Location
+from uncork.measure.frames import is_users_frame, split_frame
+from uncork.timeline import Timeline
+
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Pieces:
+    """Stretches of the main thread with one innermost slice each; arrays have shape (pieces,).
+
+    Args:
+        start_ns: Start.
+        end_ns: End.
+        slice: Index in the timeline's host slices.
+    """
+
+    start_ns: IntArray
+    end_ns: IntArray
+    slice: IntArray
+
+
+def main_pieces(timeline: Timeline) -> Pieces:
+    """Return the stretches of the main thread, those inside no slice left out."""
+    host = timeline.host
+    mine = np.flatnonzero(host.track == timeline.main_track)
+    bounds = np.unique(np.concatenate([host.start_ns[mine], host.end_ns[mine]]))
+    if len(bounds) < 2:
+        none = np.empty(0, np.int64)
+        return Pieces(none, none, none)
+    inner = host.innermost(np.full(len(bounds) - 1, timeline.main_track), bounds[:-1])
+    found = inner >= 0
+    return Pieces(bounds[:-1][found], bounds[1:][found], inner[found])
+
+
+def users_frames(timeline: Timeline) -> BoolArray:
+    """Return for each host slice whether it is a Python frame of the user's own code."""
+    host, table = timeline.host, timeline.events
+    mine: BoolArray = (table.kind[host.row] == int(Kind.PYTHON_FUNCTION)) & table.name_is(is_users_frame)[host.row]
+    return mine
+
+
+def has_frames(timeline: Timeline) -> bool:
+    """Return whether the recording holds Python frames on the main thread."""
+    host, table = timeline.host, timeline.events
+    frames = (table.kind[host.row] == int(Kind.PYTHON_FUNCTION)) & (host.track == timeline.main_track)
+    return bool(frames.any())
+
+
+def frame_location(name: str, op: str | None = None) -> Location:
+    """Return the place that a Python frame's name tells."""
+    file, line, function = split_frame(name)
+    return Location(file=file or None, line=line or None, function=function or None, op=op)
+
+
+def where(location: Location) -> str:
+    """Return a place on one line: file, line and function, else the module, else the operator."""
+    if location.file:
+        return (
+            f"{location.file}:{location.line} ({location.function})"
+            if location.function
+            else (f"{location.file}:{location.line}")
+        )
+    return location.module or location.op or location.function or ""

@@ -1,0 +1,161 @@
+"""LoaderWait: how long each step waits for its next batch, and how the program loads."""
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from uncork.events import Kind
+from uncork.intervals import covered_ns, intersect, intervals, subtract
+from uncork.measure import Measurement, MissingEvidence, Rank
+from uncork.operators import LOADER_FRAME, operator_class
+from uncork.timeline import Timeline
+
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+_COLLATE_OP = re.compile(r"^aten::(stack|cat)$")
+_NEW_EPOCH = re.compile(r"^aten::(randperm|random_)$")
+"""What making an iterator draws: a seed for the workers, and the order of the items where they are shuffled."""
+
+
+@dataclass(frozen=True, eq=False)
+class LoaderWait(Measurement):
+    """The main thread's time in the DataLoader's next.
+
+    Args:
+        wait_ns: Time in each step, int64 (steps,).
+        idle_ns: Part of it in which no device works (all of it on the CPU), int64 (steps,).
+        calls: Batches asked for in all steps.
+        iterator: ``single`` (loads in the main process), ``multi`` (workers load), ``named`` (a region of that name,
+            which does not tell), or ``none``.
+        longest_ns: The longest single wait.
+        start_ns: Waits right after an iterator was made, in all steps: with workers they hold the workers' start.
+        op_ns: Time per step in operators that run under it: with ``single`` the loading's own tensor work.
+        collate_ns: Part of `op_ns` in stacking a batch together.
+    """
+
+    wait_ns: IntArray
+    idle_ns: IntArray
+    calls: int
+    iterator: str
+    longest_ns: int
+    start_ns: int
+    op_ns: int
+    collate_ns: int
+
+    @classmethod
+    def of(cls, rank: Rank) -> "LoaderWait":
+        """Return the waits of a rank; a recording without host operators cannot show them."""
+        timeline = rank.timeline
+        host = timeline.host
+        if not np.isin(timeline.events.kind[host.row], (int(Kind.CPU_OP), int(Kind.USER_ANNOTATION))).any():
+            raise MissingEvidence("host")
+        places = next_calls(timeline)
+        steps = timeline.steps
+        spans = intervals(host.start_ns[places], host.end_ns[places])
+        inside = covered_ns(spans, steps.start_ns, steps.end_ns)
+        quiet = subtract(spans, timeline.device_busy)
+        dur = host.dur_ns[places]
+        op_ns, collate_ns = _operators(timeline, places)
+        count = max(len(steps.start_ns), 1)
+        return cls(
+            wait_ns=inside,
+            idle_ns=covered_ns(quiet, steps.start_ns, steps.end_ns),
+            calls=len(places),
+            iterator=_iterator(timeline, places),
+            longest_ns=int(dur.max()) if len(dur) else 0,
+            start_ns=int(dur[_starts(timeline, places)].sum()),
+            op_ns=op_ns // count,
+            collate_ns=collate_ns // count,
+        )
+
+    @property
+    def mean_ns(self) -> int:
+        """Return the mean wait per step."""
+        return int(self.wait_ns.mean()) if len(self.wait_ns) else 0
+
+    @property
+    def start_share(self) -> float:
+        """Return the share of all waiting that follows the making of an iterator."""
+        total = int(self.wait_ns.sum())
+        return min(self.start_ns / total, 1.0) if total else 0.0
+
+    @property
+    def longest_share(self) -> float:
+        """Return the share of all waiting that is the longest wait's."""
+        total = int(self.wait_ns.sum())
+        return min(self.longest_ns / total, 1.0) if total else 0.0
+
+
+def next_calls(timeline: Timeline) -> IntArray:
+    """Return the main thread's outermost slices of the DataLoader's next: the profiler's marks, else its frames."""
+    host, table = timeline.host, timeline.events
+    is_next = table.name_is(lambda name: operator_class(name) == "loader")[host.row]
+    is_frame = table.name_is(LOADER_FRAME)[host.row]
+    kind = table.kind[host.row]
+    for fits in (
+        is_next & np.isin(kind, (int(Kind.USER_ANNOTATION), int(Kind.CPU_OP))),
+        is_frame & (kind == int(Kind.PYTHON_FUNCTION)),
+    ):
+        places = np.flatnonzero(fits & (host.track == timeline.main_track))
+        if len(places):
+            outer = host.ancestor_where(fits, host.parent[places]) < 0
+            return places[outer]
+    return np.empty(0, np.int64)
+
+
+def under(timeline: Timeline, places: IntArray) -> BoolArray:
+    """Return for each host slice whether it lies strictly under one of some slices."""
+    host = timeline.host
+    inside: BoolArray = host.ancestor_where(_mask(len(host), places), host.parent) >= 0
+    return inside
+
+
+def _starts(timeline: Timeline, places: IntArray) -> BoolArray:
+    """Return which calls of next are the first of a new iterator: its seed or order was drawn since the last call."""
+    host, table = timeline.host, timeline.events
+    drawn = table.name_is(_NEW_EPOCH)[host.row] & (host.track == timeline.main_track)
+    drawn &= host.ancestor_where(_mask(len(host), places), host.parent) < 0
+    when = np.sort(host.start_ns[drawn])
+    until = host.start_ns[places]
+    since = np.concatenate([[np.iinfo(np.int64).min], host.end_ns[places][:-1]])
+    fresh: BoolArray = np.searchsorted(when, until) > np.searchsorted(when, since)
+    return fresh
+
+
+def _mask(size: int, places: IntArray) -> BoolArray:
+    marked = np.zeros(size, bool)
+    marked[places] = True
+    return marked
+
+
+def _iterator(timeline: Timeline, places: IntArray) -> str:
+    """Return how batches are made, from the iterator's class in the mark or from what runs under the frame."""
+    if not len(places):
+        return "none"
+    host, table = timeline.host, timeline.events
+    names = set(table.names(host.row[places]))
+    if any("SingleProcess" in name for name in names):
+        return "single"
+    if any("MultiProcess" in name for name in names):
+        return "multi"
+    below = set(table.names(host.row[under(timeline, places)]))
+    if any("_get_data" in name for name in below):
+        return "multi"
+    return "single" if any("_utils/fetch.py" in name for name in below) else "named"
+
+
+def _operators(timeline: Timeline, places: IntArray) -> tuple[int, int]:
+    """Return the time in operators under the loader's next, and the part in stacking batches directly below it."""
+    host, table = timeline.host, timeline.events
+    is_op = (table.kind[host.row] == int(Kind.CPU_OP)) & under(timeline, places)
+    outer = np.flatnonzero(is_op)
+    outer = outer[host.ancestor_where(is_op, host.parent[outer]) < 0]
+    spans = intervals(host.start_ns[outer], host.end_ns[outer])
+    joins = outer[table.name_is(_COLLATE_OP)[host.row[outer]]]
+    within = intervals(timeline.steps.start_ns, timeline.steps.end_ns)
+    both = [intersect(one, within) for one in (spans, intervals(host.start_ns[joins], host.end_ns[joins]))]
+    op_ns, collate_ns = (int((one[:, 1] - one[:, 0]).sum()) for one in both)
+    return op_ns, collate_ns

@@ -1,0 +1,148 @@
+"""LoaderCode: which function and line of the user's costs what inside the loader."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from uncork.events import Kind
+from uncork.findings import Location
+from uncork.measure import Measurement, MissingEvidence, Rank
+from uncork.measure.frames import is_users, is_users_frame, split_frame
+from uncork.measure.loader import next_calls, under
+from uncork.measure.loader_functions import parts_of_functions
+from uncork.measure.loader_words import stage_of
+from uncork.recording import StackSample
+from uncork.timeline import Timeline
+
+MOST_PARTS = 32
+_LEAST_SAMPLES = 10
+"""Fewer samples than this say nothing about shares."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Time of one function inside the loader, without what other functions of the user take below it.
+
+    Args:
+        file: Source file; empty for the libraries' own time.
+        line: The line that ran most where it was sampled, else the function's first.
+        function: Its name.
+        stage: What is done in that time: ``read decode augment collate to_tensor``, or empty.
+        share: Share of the loading time.
+    """
+
+    file: str
+    line: int
+    function: str
+    stage: str
+    share: float
+
+    @property
+    def location(self) -> Location:
+        """Return where it is."""
+        return Location(file=self.file or None, line=self.line or None, function=self.function or None)
+
+    @property
+    def where(self) -> str:
+        """Return where it is, on one line."""
+        return f"{self.file}:{self.line} ({self.function})" if self.file else self.function
+
+
+@dataclass(frozen=True)
+class LoaderCode(Measurement):
+    """The loading time by function and by what is done in it.
+
+    Args:
+        parts: The largest first; shares sum to at most 1.
+        source: Where this is from: ``frames`` (Python frames of a trace), ``functions`` (cProfile), ``samples``.
+    """
+
+    parts: tuple[Part, ...]
+    source: str
+
+    @classmethod
+    def of(cls, rank: Rank) -> "LoaderCode":
+        """Return the loading code of a rank: from frames, else from cProfile, else from sampled stacks."""
+        samples = rank.recording.stacks
+        parts, source = _from_frames(rank.deep), "frames"
+        if not parts and rank.recording.functions is not None:
+            made = parts_of_functions(rank.recording.functions)
+            parts, source = [Part(*one) for one in made], "functions"
+        if not parts:
+            parts, source = _from_samples(samples), "samples"
+        if not parts:
+            raise MissingEvidence("stacks")
+        parts.sort(key=lambda part: (-part.share, part.file, part.line, part.stage))
+        exact = [replace(part, line=_sampled_line(part, samples)) for part in parts[:MOST_PARTS]]
+        return cls(tuple(exact), source)
+
+    def share(self, stage: str) -> float:
+        """Return the share of the loading time in one stage."""
+        return sum(part.share for part in self.parts if part.stage == stage)
+
+    def top(self, stage: str | None = None) -> Part | None:
+        """Return the user's function that costs most (in one stage), all its stages together; None if unknown."""
+        sums: dict[tuple[str, int, str], float] = {}
+        for part in self.parts:
+            if part.file and stage in (None, part.stage):
+                key = (part.file, part.line, part.function)
+                sums[key] = sums.get(key, 0.0) + part.share
+        if not sums:
+            return None
+        key = max(sums, key=lambda one: sums[one])
+        return Part(*key, stage or "", sums[key])
+
+
+def _from_frames(timeline: Timeline) -> list[Part]:
+    """Return the loading time by the user's frames and by stage; empty where the trace has no frames of the user's."""
+    host, table = timeline.host, timeline.events
+    places = next_calls(timeline)
+    inside = under(timeline, places)
+    inner = np.flatnonzero(inside & (host.self_ns > 0))
+    frame = table.kind[host.row] == int(Kind.PYTHON_FUNCTION)
+    mine = inside & frame & table.name_is(is_users_frame)[host.row]
+    if not len(inner) or not mine.any():
+        return []
+    staged = inside & table.name_is(lambda name: bool(_stage(name)))[host.row]
+    owner, kind = host.ancestor_where(mine, inner), host.ancestor_where(staged, inner)
+    total = int(host.dur_ns[places].sum())
+    sums: dict[tuple[int, str], int] = {}
+    name_of = table.name[host.row].astype(np.int64)
+    pairs = np.column_stack([np.where(owner >= 0, name_of[owner], -1), np.where(kind >= 0, name_of[kind], -1)])
+    used, back = np.unique(pairs, axis=0, return_inverse=True)
+    times = np.bincount(back.reshape(-1), host.self_ns[inner]).astype(np.int64)
+    for (who, what), time_ns in zip(used.tolist(), times.tolist(), strict=True):
+        stage = _stage(table.strings.text(what)) if what >= 0 else ""
+        sums[who, stage] = sums.get((who, stage), 0) + time_ns
+    return [
+        Part(*(split_frame(table.strings.text(who)) if who >= 0 else ("", 0, "DataLoader")), stage, time_ns / total)
+        for (who, stage), time_ns in sums.items()
+    ]
+
+
+def _stage(name: str) -> str:
+    """Return the stage of a frame, a built-in or an operator by its name in a trace."""
+    file, _, function = split_frame(name)
+    return stage_of(file, function)
+
+
+def _from_samples(samples: Iterable[StackSample]) -> list[Part]:
+    """Return the workers' time by the user's frames, from samples of their stacks."""
+    mine = [sample for sample in samples if sample.where == "worker" and is_users(sample.file)]
+    total = sum(sample.count for sample in mine)
+    if total < _LEAST_SAMPLES:
+        return []
+    return [Part(one.file, one.line, one.function, stage_of(one.file, one.function), one.count / total) for one in mine]
+
+
+def _sampled_line(part: Part, samples: Iterable[StackSample]) -> int:
+    """Return the line of a function that was seen most often in samples, else the line the part has."""
+    seen = [one for one in samples if one.function == part.function and _same_file(one.file, part.file)]
+    return max(seen, key=lambda one: one.count).line if seen else part.line
+
+
+def _same_file(left: str, right: str) -> bool:
+    """Return whether two spellings of a path mean the same file: traces cut the front of it."""
+    left, right = left.replace("\\", "/"), right.replace("\\", "/")
+    return bool(left and right) and (left == right or left.endswith("/" + right) or right.endswith("/" + left))

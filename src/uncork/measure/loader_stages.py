@@ -1,0 +1,126 @@
+"""LoaderStages: what the recorder timed inside the DataLoader, in the main process and in each worker."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from uncork.measure import Measurement, MissingEvidence, Rank
+from uncork.recording import SpanTable
+
+
+@dataclass(frozen=True)
+class Worker:
+    """One DataLoader worker (or the main process, number -1), by the recorder's spans.
+
+    Args:
+        number: The worker's number.
+        batches: Batches it made.
+        fetch_ns: Mean time for the items of a batch.
+        slowest_item_ns: Mean time of the slowest item of a batch.
+        collate_ns: Mean time to put a batch together.
+        serialise_ns: Mean time to hand a batch over.
+        idle_ns: Mean time it waits for an order, per batch.
+    """
+
+    number: int
+    batches: int
+    fetch_ns: int
+    slowest_item_ns: int
+    collate_ns: int
+    serialise_ns: int
+    idle_ns: int
+
+    @property
+    def busy_ns(self) -> int:
+        """Return its work per batch."""
+        return self.fetch_ns + self.collate_ns + self.serialise_ns
+
+    @property
+    def idle_share(self) -> float:
+        """Return the share of its time in which it has nothing to do."""
+        whole = self.busy_ns + self.idle_ns
+        return self.idle_ns / whole if whole else 0.0
+
+
+@dataclass(frozen=True)
+class LoaderStages(Measurement):
+    """The stages of loading, where ``uncork run`` recorded them.
+
+    Args:
+        makers: Who made batches: the workers, or the main process alone.
+        batches: Batches that the main process asked for.
+        wait_ns: Mean wait for a batch in the main process.
+        startup_ns: Time of each start of the workers.
+        deserialise_ns: Mean time per batch to take it over.
+        pin_ns: Mean time per batch to pin it.
+        empty_share: Share of the requests that found no batch ready, or None with no workers.
+    """
+
+    makers: tuple[Worker, ...]
+    batches: int
+    wait_ns: int
+    startup_ns: tuple[int, ...]
+    deserialise_ns: int
+    pin_ns: int
+    empty_share: float | None
+
+    @classmethod
+    def of(cls, rank: Rank) -> "LoaderStages":
+        """Return the stages of a rank; only a run folder holds them."""
+        spans = rank.recording.loader
+        if spans is None or not len(spans.stage):
+            raise MissingEvidence("loader")
+        numbers = sorted({int(one) for one in spans.worker[_at(spans, "fetch")]})
+        asked = _at(spans, "next")
+        with_workers = any(number >= 0 for number in numbers)
+        ready = spans.value[asked]
+        return cls(
+            makers=tuple(_worker(spans, number) for number in numbers),
+            batches=int(asked.sum()),
+            wait_ns=_mean(spans, "wait") or _mean(spans, "next"),
+            startup_ns=tuple(int(one) for one in spans.dur_ns[_at(spans, "startup")]),
+            deserialise_ns=_mean(spans, "deserialise"),
+            pin_ns=_mean(spans, "pin"),
+            empty_share=float((ready == 0).mean()) if with_workers and len(ready) else None,
+        )
+
+    @property
+    def workers(self) -> int:
+        """Return how many workers made batches; 0 where the main process loads."""
+        return sum(maker.number >= 0 for maker in self.makers)
+
+    def mean_ns(self, field: str) -> int:
+        """Return the mean per batch of one of the makers' figures."""
+        batches = sum(maker.batches for maker in self.makers)
+        return sum(int(getattr(maker, field)) * maker.batches for maker in self.makers) // batches if batches else 0
+
+    @property
+    def busiest_share(self) -> float:
+        """Return the share of its time that the makers work, on the mean."""
+        return 1.0 - sum(maker.idle_share for maker in self.makers) / len(self.makers) if self.makers else 0.0
+
+
+def _at(spans: SpanTable, stage: str, worker: int | None = None) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+    if stage not in spans.stages:
+        return np.zeros(len(spans.stage), bool)
+    fits = spans.stage == spans.stages.index(stage)
+    if worker is not None:
+        fits &= spans.worker == worker
+    return np.asarray(fits, bool)
+
+
+def _mean(spans: SpanTable, stage: str, worker: int | None = None) -> int:
+    durations = spans.dur_ns[_at(spans, stage, worker)]
+    return int(durations.mean()) if len(durations) else 0
+
+
+def _worker(spans: SpanTable, number: int) -> Worker:
+    return Worker(
+        number=number,
+        batches=int(_at(spans, "fetch", number).sum()),
+        fetch_ns=_mean(spans, "fetch", number),
+        slowest_item_ns=_mean(spans, "item_max", number),
+        collate_ns=_mean(spans, "collate", number),
+        serialise_ns=_mean(spans, "serialise", number),
+        idle_ns=_mean(spans, "idle", number),
+    )

@@ -1,0 +1,102 @@
+"""Machine: what advice must know: cores, versions, device, and how the program's loader is set."""
+
+import re
+from dataclasses import dataclass
+
+from uncork.measure import Measurement, Rank
+
+_KINDS = (("npu", ("npu", "ascend")), ("xpu", ("xpu",)), ("mps", ("mps",)), ("hip", ("amd", "instinct", "radeon")))
+
+
+@dataclass(frozen=True)
+class Machine(Measurement):
+    """Facts about the machine and the program; None where nothing says.
+
+    Args:
+        cores: Processor cores that the program may use.
+        memory_bytes: Memory of the host.
+        torch: (major, minor) of PyTorch.
+        device: ``cuda hip npu xpu mps``, or ``cpu`` where no device is listed and none works.
+        device_name: The driver's name of the first device, or empty.
+        num_workers: Workers of the DataLoader.
+        pin_memory: Whether the DataLoader pins its batches.
+        persistent_workers: Whether its workers outlive an epoch.
+        prefetch_factor: Batches that each worker keeps ready.
+        batch_size: Items per batch.
+        optimizer: Name of the optimizer's class, or empty.
+    """
+
+    cores: int | None
+    memory_bytes: int | None
+    torch: tuple[int, int] | None
+    device: str
+    device_name: str
+    num_workers: int | None
+    pin_memory: bool | None
+    persistent_workers: bool | None
+    prefetch_factor: int | None
+    batch_size: int | None
+    optimizer: str
+
+    @classmethod
+    def of(cls, rank: Rank) -> "Machine":
+        """Return the facts of a rank; never missing as a whole."""
+        recording = rank.recording
+        settings = dict(recording.run.settings) if recording.run else {}
+        works = recording.events is not None and len(recording.events) > 0 and len(rank.timeline.device) > 0
+        name = next((one.name for one in recording.devices if one.name), "")
+        return cls(
+            cores=_count(recording.host.get("cores")),
+            memory_bytes=_count(recording.host.get("memory_bytes")),
+            torch=_version(recording.versions.get("torch", "")),
+            device=_kind(name, "hip" in recording.versions) if recording.devices or works else "cpu",
+            device_name=name,
+            num_workers=_count(settings.get("num_workers")),
+            pin_memory=_flag(settings.get("pin_memory")),
+            persistent_workers=_flag(settings.get("persistent_workers")),
+            prefetch_factor=_count(settings.get("prefetch_factor")),
+            batch_size=_count(settings.get("batch_size")),
+            optimizer=str(settings.get("optimizer") or ""),
+        )
+
+    def workers_for(self, load_ns: float, rest_ns: float) -> int:
+        """Return how many workers hide the loading of a batch behind the rest of a step, and no more than cores.
+
+        Little's law: as many as batches must be in the making at once. One core stays with the main process.
+
+        Args:
+            load_ns: Time one worker takes to make a batch.
+            rest_ns: Time of a step without the wait for data.
+        """
+        wanted = -int(-load_ns // max(rest_ns, 1.0))
+        most = max((self.cores or DEFAULT_CORES) - 1, 1)
+        return max(1, min(wanted, most))
+
+    def hidden_share(self, load_ns: float, rest_ns: float, workers: int) -> float:
+        """Return the share of a step won by loading in so many workers: the slower of both sides remains."""
+        step = load_ns + rest_ns
+        return max(0.0, 1.0 - max(rest_ns, load_ns / workers) / step) if step > 0 else 0.0
+
+
+DEFAULT_CORES = 8
+"""Cores assumed where the recording does not say; the advice then tells people to stay below their own number."""
+
+
+def _count(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def _flag(value: object) -> bool | None:
+    return value if isinstance(value, bool) else None
+
+
+def _version(text: str) -> tuple[int, int] | None:
+    found = re.match(r"(\d+)\.(\d+)", text)
+    return (int(found[1]), int(found[2])) if found else None
+
+
+def _kind(name: str, hip: bool) -> str:
+    folded = name.casefold()
+    if hip:
+        return "hip"
+    return next((kind for kind, words in _KINDS if any(word in folded for word in words)), "cuda")

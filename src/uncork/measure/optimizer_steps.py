@@ -1,0 +1,88 @@
+"""OptimizerSteps: how the optimizer updates its parameters: one by one, in lists, or in one kernel."""
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from uncork.events import Kind
+from uncork.intervals import contains, intersect, intervals, total_ns
+from uncork.measure import Measurement, MissingEvidence, Rank
+from uncork.measure.loader import under
+
+STEP = re.compile(r"^Optimizer\.step#(?P<name>\w+)\.step")
+ZERO_GRAD = re.compile(r"^Optimizer\.zero_grad#")
+_UPDATE = re.compile(r"^aten::(add_|mul_|addcdiv_|addcmul_|lerp_|sub_|copy_|sqrt|div)$")
+_IDLE = ("dispatch", "py_short", "py_stack", "sync")
+_CPU = ("optimizer", "tiny", "py_short", "py_stack")
+
+
+@dataclass(frozen=True)
+class OptimizerSteps(Measurement):
+    """The optimizer's update in each step.
+
+    Args:
+        name: Class of the optimizer, the one that takes longest.
+        kind: ``for-loop``, ``foreach`` or ``fused``; empty where there is none.
+        span_ns: Time on the host per step.
+        cost_ns: Part of it in which nothing but calls and Python runs (with a device: and the device idles).
+        ops: Operators per step.
+        tensors: Tensors updated per step, by the update called most often.
+        zero_ops: Fills per step in ``zero_grad``.
+    """
+
+    name: str
+    kind: str
+    span_ns: int
+    cost_ns: int
+    ops: int
+    tensors: int
+    zero_ops: int
+
+    @classmethod
+    def of(cls, rank: Rank) -> "OptimizerSteps":
+        """Return the updates of a rank; without host operators they cannot be seen."""
+        timeline = rank.timeline
+        host, table = timeline.host, timeline.events
+        is_op = np.isin(table.kind[host.row], (int(Kind.CPU_OP), int(Kind.USER_ANNOTATION)))
+        if not is_op.any():
+            raise MissingEvidence("host")
+        is_op &= contains(timeline.steps.intervals, host.start_ns)
+        regions = np.flatnonzero(is_op & table.name_is(STEP)[host.row])
+        zeroing = np.flatnonzero(is_op & table.name_is(ZERO_GRAD)[host.row])
+        count = max(len(timeline.steps), 1)
+        below = np.flatnonzero(is_op & under(timeline, regions))
+        names = table.names(host.row[below])
+        spans = intervals(host.start_ns[regions], host.end_ns[regions])
+        ledger = rank.ledger
+        causes = _IDLE if ledger.on_device else _CPU
+        parts = [ledger.intervals[cause] for cause in causes if cause in ledger.intervals]
+        fills = is_op & under(timeline, zeroing) & table.name_is("aten::zero_")[host.row]
+        updates = [name for name in names if _UPDATE.match(name)]
+        return cls(
+            name=_longest(table.names(host.row[regions]), host.dur_ns[regions].tolist()),
+            kind=_kind(set(names), len(timeline.device) > 0) if len(regions) else "",
+            span_ns=total_ns(spans) // count,
+            cost_ns=sum(total_ns(intersect(part, spans)) for part in parts) // count,
+            ops=len(below) // count,
+            tensors=max((updates.count(name) for name in set(updates)), default=0) // count,
+            zero_ops=int(fills.sum()) // count,
+        )
+
+
+def _kind(names: set[str], on_device: bool) -> str:
+    """Return how parameters are updated, by the operators: on the CPU lists are taken apart again."""
+    if any(name.startswith("aten::_fused_") for name in names):
+        return "fused"
+    lists = any(name.startswith("aten::_foreach_") for name in names)
+    return "foreach" if lists and (on_device or not names & {"aten::addcdiv_", "aten::add_"}) else "for-loop"
+
+
+def _longest(names: list[str], dur_ns: list[int]) -> str:
+    """Return the class of the optimizer whose steps take longest in sum."""
+    sums: dict[str, int] = {}
+    for name, dur in zip(names, dur_ns, strict=True):
+        found = STEP.match(name)
+        key = found["name"] if found else name
+        sums[key] = sums.get(key, 0) + dur
+    return max(sums, key=lambda key: sums[key]) if sums else ""

@@ -1,0 +1,139 @@
+"""PythonGaps: what Python does while no operator runs and the device waits, by the user's frame and by purpose."""
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from uncork.findings import Location
+from uncork.intervals import covered_ns, intersect, intervals, total_ns, union
+from uncork.ledger import Ledger, partition
+from uncork.measure import Measurement, MissingEvidence, Rank
+from uncork.measure.host_pieces import frame_location, has_frames, main_pieces, users_frames
+from uncork.operators import INPUT_OUTPUT_FRAME, PREPARES_INPUT
+from uncork.timeline import Timeline
+
+IntArray = npt.NDArray[np.int64]
+
+GAP_CAUSES = ("gc", "io", "py_prep", "py_short", "py_stack", "unexplained")
+"""Causes of the ledger in which the host runs Python and no operator."""
+MOST_SITES = 32
+
+PURPOSES: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("debugger", re.compile(r"(^|/)(_?pydevd\w*|debugpy|pdb|bdb|coverage|trace)(/|\.py)")),
+    ("profiler", re.compile(r"torch/(autograd/profiler|profiler/)|(^|/)(cProfile|line_profiler|pyinstrument)(/|\.py)")),
+    ("anomaly", re.compile(r"torch/(autograd/anomaly_mode|fx/traceback)\.py|(^|/)traceback\.py|(^|/)linecache\.py")),
+    ("collect", re.compile(r"<built-in function collect>")),
+    (
+        "log",
+        re.compile(
+            INPUT_OUTPUT_FRAME.pattern
+            + r"|(^|/)(tqdm|rich|loguru|comet_ml|clearml|neptune|aim)/|<built-in method write of _io",
+            re.IGNORECASE,
+        ),
+    ),
+    ("prepare", PREPARES_INPUT),
+    ("compiler", re.compile(r"torch/(_dynamo|_inductor|_functorch|fx)/")),
+    ("optimizer", re.compile(r"torch/optim/")),
+    ("module", re.compile(r"torch/nn/modules/module\.py|torch/utils/hooks\.py")),
+)
+"""What a frame is there for, by its name; the first that fits, and of nested frames the innermost that has one."""
+
+
+@dataclass(frozen=True)
+class GapSite:
+    """Python time of one place for one purpose.
+
+    Args:
+        purpose: One of `PURPOSES`, or empty: the program's own work.
+        location: The user's frame around it; nothing where no frame is the user's.
+        share: Share of the time in which Python runs and no operator.
+        calls: How often the frame is entered in a step.
+    """
+
+    purpose: str
+    location: Location
+    share: float
+    calls: float
+
+
+@dataclass(frozen=True)
+class PythonGaps(Measurement):
+    """Python time between operators, in shares of it; `uncork.measure.step_ledger` says how long it is.
+
+    Args:
+        sites: The largest first.
+        share_of_step: Share of the steps that it is in the recording it was seen in.
+    """
+
+    sites: tuple[GapSite, ...]
+    share_of_step: float
+
+    @classmethod
+    def of(cls, rank: Rank) -> "PythonGaps":
+        """Return the Python time of a rank; without Python frames its places are unknown."""
+        timeline = rank.deep
+        if not has_frames(timeline):
+            raise MissingEvidence("stacks")
+        ledger = rank.ledger if timeline is rank.timeline else partition(timeline)
+        gaps = gap_time(ledger)
+        sites = _sites(timeline, gaps)
+        step_ns = int(ledger.step_ns.sum())
+        return cls(tuple(sites[:MOST_SITES]), total_ns(gaps) / step_ns if step_ns else 0.0)
+
+    def share(self, purpose: str) -> float:
+        """Return the share of the Python time that is for a purpose."""
+        return sum(site.share for site in self.sites if site.purpose == purpose)
+
+    def top(self, purpose: str) -> GapSite | None:
+        """Return the place that takes most for a purpose, the user's own before unknown ones."""
+        found = [site for site in self.sites if site.purpose == purpose]
+        return next((site for site in found if site.location.file), found[0] if found else None)
+
+
+def gap_time(ledger: Ledger) -> IntArray:
+    """Return when the host runs Python and no operator, as far as it costs the step."""
+    parts = [ledger.intervals[cause] for cause in GAP_CAUSES if cause in ledger.intervals]
+    return union(*parts) if parts else intervals([], [])
+
+
+def purpose_of(name: str) -> str:
+    """Return what a frame is there for, or empty where its name does not say."""
+    folded = name.replace("\\", "/")
+    return next((purpose for purpose, pattern in PURPOSES if pattern.search(folded)), "")
+
+
+def _sites(timeline: Timeline, gaps: IntArray) -> list[GapSite]:
+    """Return the Python time by purpose and by frame of the user's."""
+    host, table = timeline.host, timeline.events
+    pieces = main_pieces(timeline)
+    time = covered_ns(gaps, pieces.start_ns, pieces.end_ns)
+    kept = np.flatnonzero(time > 0)
+    total = total_ns(intersect(gaps, intervals(timeline.steps.start_ns, timeline.steps.end_ns)))
+    if not len(kept) or not total:
+        return []
+    inner = pieces.slice[kept]
+    owner = host.ancestor_where(users_frames(timeline), inner)
+    purposeful = table.name_is(lambda name: bool(purpose_of(name)))[host.row]
+    reason = host.ancestor_where(purposeful, inner)
+    name = table.name[host.row].astype(np.int64)
+    pairs = np.column_stack([np.where(owner >= 0, name[owner], -1), np.where(reason >= 0, name[reason], -1)])
+    used, back = np.unique(pairs, axis=0, return_inverse=True)
+    sums = np.bincount(back.reshape(-1), time[kept])
+    merged: dict[tuple[int, str], float] = {}
+    for (who, why), time_ns in zip(used.tolist(), sums.tolist(), strict=True):
+        key = (who, purpose_of(table.strings.text(why)) if why >= 0 else "")
+        merged[key] = merged.get(key, 0.0) + time_ns
+    entered = np.bincount(name[host.track == timeline.main_track], minlength=len(table.strings))
+    steps = max(len(timeline.steps.start_ns), 1)
+    sites = [
+        GapSite(
+            purpose=why,
+            location=frame_location(table.strings.text(who)) if who >= 0 else Location(),
+            share=min(time_ns / total, 1.0),
+            calls=float(entered[who]) / steps if who >= 0 else 0.0,
+        )
+        for (who, why), time_ns in merged.items()
+    ]
+    return sorted(sites, key=lambda site: (-site.share, site.purpose, str(site.location)))

@@ -1,0 +1,142 @@
+"""Syncs: where the host stops until the device is done, and what the stop costs the device afterwards."""
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from uncork.events import Kind
+from uncork.findings import Location
+from uncork.intervals import complement, covered_ns
+from uncork.measure import Measurement, MissingEvidence, Rank
+from uncork.measure.host_pieces import frame_location, users_frames
+from uncork.operators import COPY_CALL, WAIT_CALL
+from uncork.timeline import Timeline
+
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+READS_BACK = re.compile(
+    r"^aten::(_local_scalar_dense|item|is_nonzero|nonzero|masked_select|unique\w*|_unique2|equal|allclose|bincount|index)$"
+)
+"""Operators whose result the host needs before it can go on."""
+MOST_SITES = 32
+
+
+@dataclass(frozen=True)
+class SyncSite:
+    """One place of the program that waits for the device.
+
+    Args:
+        op: The outermost operator that asks for it (``aten::item``), else the runtime call.
+        location: The user's frame around it, where known.
+        calls: Waits per step.
+        wait_ns: Time per step the host spends in them.
+        idle_ns: Time per step in which the device idles from the wait's start until it gets new work.
+        refill_ns: Part of that after the wait: the queue has to be filled again.
+    """
+
+    op: str
+    location: Location
+    calls: float
+    wait_ns: int
+    idle_ns: int
+    refill_ns: int
+
+
+@dataclass(frozen=True)
+class Syncs(Measurement):
+    """Waits of the host for the device, outside the loader.
+
+    Args:
+        sites: By idle time, the largest first.
+    """
+
+    sites: tuple[SyncSite, ...]
+
+    @classmethod
+    def of(cls, rank: Rank) -> "Syncs":
+        """Return the waits of a rank; without device records or runtime calls they cannot be told from work."""
+        timeline = rank.timeline
+        if not len(timeline.device):
+            raise MissingEvidence("device")
+        host, table = timeline.host, timeline.events
+        calls = table.kind[host.row] == int(Kind.RUNTIME)
+        if not calls.any():
+            raise MissingEvidence("runtime")
+        places = np.flatnonzero(calls & _blocks(timeline))
+        steps = timeline.steps
+        inside = np.searchsorted(steps.start_ns, host.start_ns[places], side="right") - 1
+        kept = (inside >= 0) & (host.start_ns[places] < steps.end_ns[np.maximum(inside, 0)])
+        return cls(tuple(_sites(timeline, places[kept], max(len(steps.start_ns), 1))[:MOST_SITES]))
+
+    def total(self, field: str) -> int:
+        """Return the sum over all places of one of their figures."""
+        return sum(int(getattr(site, field)) for site in self.sites)
+
+
+def _blocks(timeline: Timeline) -> BoolArray:
+    """Return which host slices are runtime calls that stop the host: waits, and copies that must have arrived."""
+    host, table = timeline.host, timeline.events
+    waits = table.name_is(WAIT_CALL)[host.row]
+    waits &= ~table.name_is(lambda name: "StreamWait" in name)[host.row]
+    copies = table.name_is(COPY_CALL)[host.row]
+    reads = table.name_is(READS_BACK)[host.row]
+    copies = copies & (host.ancestor_where(reads, np.where(copies, np.arange(len(host)), -1)) >= 0)
+    blocking: BoolArray = (waits | copies) & ~_under_loader(timeline)
+    return blocking
+
+
+def _under_loader(timeline: Timeline) -> BoolArray:
+    host, waits = timeline.host, timeline.loader_waits
+    inside: BoolArray = covered_ns(waits, host.start_ns, host.start_ns + 1) > 0
+    return inside
+
+
+def _sites(timeline: Timeline, places: IntArray, steps: int) -> list[SyncSite]:
+    """Return the waits by operator and frame."""
+    host, device = timeline.host, timeline.device
+    if not len(places):
+        return []
+    idle = complement(timeline.device_busy, int(timeline.steps.start_ns[0]), int(timeline.steps.end_ns[-1]))
+    start, end = host.start_ns[places], host.end_ns[places]
+    later = np.searchsorted(device.start_ns, end, side="left")
+    last = np.append(device.start_ns, timeline.steps.end_ns[-1])[later]
+    # Several waits before the next kernel share one gap: each has the part up to the next wait.
+    order = np.argsort(start, kind="stable")
+    after = np.append(start[order][1:], last.max())
+    until = np.empty_like(last)
+    until[order] = np.maximum(np.minimum(last[order], after), end[order])
+    waited = covered_ns(idle, start, end)
+    refill = covered_ns(idle, end, until)
+    names, places_of = _owners(timeline, places)
+    sums: dict[tuple[str, Location], list[int]] = {}
+    for index, key in enumerate(zip(names, places_of, strict=True)):
+        total = sums.setdefault(key, [0, 0, 0, 0])
+        for field, value in enumerate((1, host.dur_ns[places[index]], waited[index], refill[index])):
+            total[field] += int(value)
+    sites = [
+        SyncSite(op, place, count / steps, wait // steps, (idle_ns + fill) // steps, fill // steps)
+        for (op, place), (count, wait, idle_ns, fill) in sums.items()
+    ]
+    return sorted(sites, key=lambda site: (-site.idle_ns, -site.wait_ns, site.op))
+
+
+def _owners(timeline: Timeline, places: IntArray) -> tuple[list[str], list[Location]]:
+    """Return the operator that each wait belongs to, and the user's frame around it."""
+    host, table = timeline.host, timeline.events
+    is_op = (table.kind[host.row] == int(Kind.CPU_OP)) & table.name_is(lambda name: name.startswith("aten::"))[host.row]
+    op = host.ancestor_where(is_op, places)
+    while True:
+        above = host.ancestor_where(is_op, np.where(op >= 0, host.parent[op], -1))
+        if not (above >= 0).any():
+            break
+        op = np.where(above >= 0, above, op)
+    frame = host.ancestor_where(users_frames(timeline), places)
+    names = table.names(host.row[np.where(op >= 0, op, places)])
+    frames = [
+        frame_location(name) if place >= 0 else Location()
+        for name, place in zip(table.names(host.row[np.maximum(frame, 0)]), frame.tolist(), strict=True)
+    ]
+    return names, frames

@@ -1,0 +1,59 @@
+"""starved: the main process loads its own data (num_workers=0), and every step waits for it."""
+
+from uncork.findings import Cost, Evidence, Gain, Location
+from uncork.measure import Ranks
+from uncork.measure.loader import LoaderWait
+from uncork.measure.loader_code import LoaderCode
+from uncork.measure.machine import Machine
+from uncork.measure.step_ledger import StepLedger
+from uncork.rules.rule import rule
+from uncork.rules.worth import NOTABLE_SHARE, busy_share, charge, sure
+
+LOW_BUSY_SHARE = 0.3
+"""The article's sign of a starved device (requirement R3.3)."""
+MOST_CPU_SHARE = 0.5
+"""The article's sign that loading dominates the host (requirement R3.3)."""
+
+
+@rule()
+def starved(
+    waits: Ranks[LoaderWait], ledgers: Ranks[StepLedger], machines: Ranks[Machine], codes: Ranks[LoaderCode] | None
+) -> Cost | None:
+    """Return what loading in the main process costs."""
+    single = [wait.iterator == "single" for wait in waits]
+    cost = charge(
+        ledgers, [ledger.mean_ns("data_loading") if alone else 0 for ledger, alone in zip(ledgers, single, strict=True)]
+    )
+    if not cost.notable:
+        return None
+    ledger, wait, machine = ledgers[cost.place], waits[cost.place], machines[cost.place]
+    top = codes[cost.place].top() if codes else None
+    rest_ns = max(ledger.mean_step_ns - wait.mean_ns, 0)
+    workers = machine.workers_for(wait.mean_ns, rest_ns)
+    won = min(machine.hidden_share(wait.mean_ns, rest_ns, workers), cost.share)
+    place = top.location if top else Location(op="enumerate(DataLoader).__next__")
+    evidence = [
+        Evidence("loader_wait_share", cost.share, "share", NOTABLE_SHARE),
+        Evidence("workers", 0, "count", 0, "="),
+    ]
+    if ledger.on_device:
+        evidence.append(Evidence("device_busy_share", busy_share(ledger), "share", LOW_BUSY_SHARE, "<"))
+    else:
+        evidence.append(Evidence("loader_host_share", cost.share, "share", MOST_CPU_SHARE))
+    if top:
+        evidence.append(Evidence("loader_function_share", top.share, "share"))
+    enough = machine.cores is None or machine.cores > 1
+    return Cost(
+        ns_per_step=cost.ns,
+        gain=Gain(won / 2, won),
+        confidence=sure(ledger, 0.95),
+        location=Location(cost.rank, None, place.file, place.line, place.function, place.op),
+        evidence=tuple(evidence),
+        advice=("workers", "cheaper-items", "cache") if enough else ("cheaper-items", "cache"),
+        params={
+            "wait_ns": wait.mean_ns,
+            "workers": workers,
+            "where": top.where if top else "DataLoader.__next__",
+            "where_share": top.share if top else 1.0,
+        },
+    )
