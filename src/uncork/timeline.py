@@ -85,6 +85,8 @@ class HostSlices:
             of: Indices of slices; -1 stays -1.
         """
         place = np.array(of, np.int64)
+        if not len(self):
+            return np.full_like(place, -1)
         while True:
             climb = (place >= 0) & ~wanted[place]
             if not climb.any():
