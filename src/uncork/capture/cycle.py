@@ -1,0 +1,74 @@
+"""Cycle: which updates of which optimisers make one step, learnt from their order alone."""
+
+from collections import Counter
+
+HISTORY = 256
+"""Updates remembered while learning: long enough for a critic that is trained a hundred times per generator."""
+PATIENCE = 3
+"""Broken patterns after which the order counts as irregular."""
+WITHDRAWN_MOST = 32
+"""Steps cut so far that a new optimiser may still turn into parts of one; later it starts a pattern of its own."""
+RARE_SHARE = 0.1
+"""An optimiser with fewer of the updates than this cannot pace the loop (it may have run once, in a warm-up)."""
+
+
+class Cycle:
+    """Learns the period of the updates: ``D G D G`` closes at each G, ``D D D D D G`` at each sixth.
+
+    The first update closes a step of its own; when a second optimiser appears before any window began, the steps cut
+    so far turn out to be parts of one, which `withdrawn` says.
+    """
+
+    def __init__(self) -> None:
+        self.history: list[int] = []
+        self.known: set[int] = set()
+        self.pattern: list[int] = []
+        self.current: list[int] = []
+        self.broken = 0
+        self.anchor: int | None = None
+        self.withdrawn = 0
+        self._closed = 0
+
+    def add(self, key: int) -> bool:
+        """Return whether this update closes a step."""
+        self.withdrawn = 0
+        self.history.append(key)
+        del self.history[:-HISTORY]
+        if key not in self.known:
+            return self._learn_from(key)
+        self.current.append(key)
+        if self.anchor is not None:
+            closes = key == self.anchor
+        elif self.current == self.pattern:
+            closes = True
+        elif self.pattern[: len(self.current)] == self.current:
+            closes = False
+        else:
+            closes = self._mend()
+        if closes:
+            self.current = []
+            self._closed += 1
+        return closes
+
+    def _learn_from(self, key: int) -> bool:
+        """Take in an optimiser that was not seen before: what came since the last relearning is one period."""
+        self.known.add(key)
+        self.pattern = self.pattern * self._closed + self.current + [key] if self._closed <= WITHDRAWN_MOST else [key]
+        self.withdrawn = self._closed if self._closed <= WITHDRAWN_MOST else 0
+        self.current, self._closed, self.anchor, self.broken = [], 1, None, 0
+        return True
+
+    def _mend(self) -> bool:
+        """Return whether the period that explains the latest updates ends here; give up on irregular orders."""
+        self.broken += 1
+        if self.broken > PATIENCE:
+            counts = Counter(self.history)
+            pacing = [key for key in counts if counts[key] >= RARE_SHARE * len(self.history)]
+            self.anchor = min(pacing, key=lambda key: (counts[key], self.history.index(key)))
+            return self.current[-1] == self.anchor
+        tail = self.history
+        for period in range(1, len(tail) // 2 + 1):
+            if tail[-period:] == tail[-2 * period : -period] and set(tail[-period:]) == self.known:
+                self.pattern = tail[-period:]
+                return True
+        return False

@@ -1,0 +1,36 @@
+"""Files that are never seen half written, and the folder that a process of the run may call its own."""
+
+import json
+import os
+from pathlib import Path
+
+OWNER = "owner.pid"
+"""File in a rank's folder that says which process owns it."""
+
+
+def write_atomic(path: Path, text: str) -> None:
+    """Write a file so that a reader sees the old text or the new, never a part."""
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    part.write_text(text, encoding="utf-8")
+    part.replace(path)
+
+
+def write_json(path: Path, value: object) -> None:
+    """Write a value as JSON, atomically; what JSON cannot hold is written as text."""
+    write_atomic(path, json.dumps(value, indent=1, default=str) + "\n")
+
+
+def claim(folder: Path, rank: int) -> Path:
+    """Return this process's folder: ``rank<N>``, or ``extra<pid>`` where another process has taken that rank."""
+    wanted = folder / f"rank{rank}"
+    wanted.mkdir(parents=True, exist_ok=True)
+    owner = wanted / OWNER
+    try:
+        with owner.open("x", encoding="utf-8") as fresh:
+            fresh.write(str(os.getpid()))
+    except FileExistsError:
+        if owner.read_text(encoding="utf-8") != str(os.getpid()):
+            extra = folder / f"extra{os.getpid()}"
+            extra.mkdir(exist_ok=True)
+            return extra
+    return wanted

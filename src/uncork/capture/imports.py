@@ -1,0 +1,56 @@
+"""AfterImport: calls us when the program has imported a module; we never import it first."""
+
+import sys
+from collections.abc import Callable, Sequence
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+
+class AfterImport:
+    """A finder at the front of the path that finds nothing itself, and runs a callback after the real import."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, Callable[[ModuleType], None]] = {}
+
+    def when(self, name: str, then: Callable[[ModuleType], None]) -> None:
+        """Call `then` with the module: now if it is there, else when the program has imported it."""
+        module = sys.modules.get(name)
+        if module is not None and not getattr(getattr(module, "__spec__", None), "_initializing", False):
+            then(module)
+            return
+        self._waiting[name] = then
+        if self not in sys.meta_path:
+            sys.meta_path.insert(0, self)  # type: ignore[arg-type]
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return the real spec with its loader made to call back; None for every other module."""
+        then = self._waiting.get(name)
+        if then is None:
+            return None
+        del self._waiting[name]
+        spec = self._real(name, path, target)
+        if spec is None or spec.loader is None or not hasattr(spec.loader, "exec_module"):
+            self._waiting[name] = then  # not found now (the program may handle that); it may come later
+            return spec
+        loader: Any = spec.loader
+        run = loader.exec_module
+
+        def exec_module(module: ModuleType) -> None:
+            loader.exec_module = run
+            run(module)
+            then(module)
+
+        loader.exec_module = exec_module
+        return spec
+
+    def _real(self, name: str, path: Sequence[str] | None, target: ModuleType | None) -> ModuleSpec | None:
+        for finder in list(sys.meta_path):
+            if finder is self:
+                continue
+            spec = finder.find_spec(name, path, target) if hasattr(finder, "find_spec") else None
+            if spec is not None:
+                return spec
+        return None

@@ -1,0 +1,122 @@
+"""Begin: what happens in each Python process of the program before its first line runs."""
+
+import atexit
+import os
+import sys
+from typing import Any
+
+from uncork.capture.imports import AfterImport
+from uncork.capture.options import Orders
+
+OUR_FILES = os.path.dirname(os.path.abspath(__file__)) + os.sep
+TORCH_FOUND = "torch.json"
+"""File of the run folder that says which torch the program imported."""
+
+recorder: Any = None
+"""This process's `uncork.capture.recorder.Recorder`, once the program has imported torch."""
+_finished = False
+
+
+def begin() -> None:
+    """Wait for the program's own import of torch; nothing else is touched before."""
+    orders = Orders.from_environment()
+    after = AfterImport()
+    after.when("torch", lambda torch: _torch_is_there(torch, orders, after))
+
+
+def silence() -> None:
+    """Stop recording steps in this process: it is a worker of the loader."""
+    if recorder is not None:
+        recorder.broken = True
+
+
+def _torch_is_there(torch: Any, orders: Orders, after: AfterImport) -> None:
+    """Install the hooks in a torch that is new enough; any fault leaves the program as it was."""
+    global recorder  # noqa: PLW0603  # one per process, looked up by the hooks of workers and by the public calls
+    from uncork.capture import hooks, loader_hooks
+    from uncork.capture.files import write_json
+    from uncork.capture.recorder import Recorder
+
+    try:
+        found = os.path.join(orders.folder, TORCH_FOUND)
+        usable = hooks.version(torch) >= hooks.OLDEST
+        if not os.path.exists(found):
+            from pathlib import Path
+
+            write_json(Path(found), {"version": str(torch.__version__), "usable": usable})
+        if not usable:
+            return
+        mine = Recorder(orders)
+        hooks.install(torch, mine, after)
+        after.when("torch.utils.data.dataloader", lambda module: mine.guard(lambda: loader_hooks.install(module, mine)))
+        recorder = mine
+        _watch_the_end()
+    except Exception as fault:
+        if os.environ.get("UNCORK_DEBUG"):
+            sys.stderr.write(f"uncork: not recording in process {os.getpid()}: {fault!r}\n")
+
+
+def _watch_the_end() -> None:
+    """Write what is open when the process ends by itself; a kill is the supervisor's part."""
+    atexit.register(_finish)
+    leave = os._exit
+
+    def _exit(status: int) -> None:
+        _finish()
+        leave(status)
+
+    os._exit = _exit  # type: ignore[assignment]
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_forked)
+    show = sys.excepthook
+
+    def excepthook(kind: type[BaseException], error: BaseException, trace: Any) -> None:
+        show(kind, error, without_our_frames(error, trace))
+
+    if show is sys.__excepthook__:
+        sys.excepthook = excepthook
+
+
+def without_our_frames(error: BaseException, trace: Any) -> Any:
+    """Return a traceback as it would be without us, and mend those of the errors it came from."""
+    kept = [one for one in _links(trace) if not one.tb_frame.f_code.co_filename.startswith(OUR_FILES)]
+    for one, following in zip(kept, [*kept[1:], None], strict=True):
+        one.tb_next = following
+    cleaned = kept[0] if kept else trace
+    if error.__traceback__ is not None:
+        error.__traceback__ = cleaned
+    for origin in (error.__cause__, error.__context__):
+        if origin is not None and origin.__traceback__ is not None:
+            without_our_frames(origin, origin.__traceback__)
+    return cleaned
+
+
+def _links(trace: Any) -> list[Any]:
+    links = []
+    while trace is not None:
+        links.append(trace)
+        trace = trace.tb_next
+    return links
+
+
+def _finish() -> None:
+    global _finished  # noqa: PLW0603  # atexit and os._exit may both come here
+    if _finished or recorder is None:
+        return
+    _finished = True
+    try:
+        recorder.finish()
+    except Exception:
+        recorder.break_down()
+
+
+def _forked() -> None:
+    global _finished  # noqa: PLW0603  # the child ends on its own
+    _finished = False
+    if recorder is not None:
+        try:
+            recorder.after_fork()
+        except Exception:
+            recorder.broken = True
+
+

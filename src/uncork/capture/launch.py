@@ -1,0 +1,54 @@
+"""How the program is started: which command, in which environment."""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from uncork.capture.options import ENVIRONMENT, CaptureOptions, Orders, package_folder
+from uncork.errors import UsageError
+
+
+def command_for(argv: list[str], *, module: bool) -> list[str]:
+    """Return the command that runs the program: this Python for scripts and modules, itself for a launcher.
+
+    Args:
+        argv: The program and its arguments.
+        module: The program is the name of a module, as in ``python -m``.
+    """
+    if not argv:
+        raise UsageError("No program was named.", "Type: uncork run train.py")
+    if module:
+        return [sys.executable, "-m", *argv]
+    program = argv[0]
+    if os.path.isdir(program):
+        if not os.path.isfile(os.path.join(program, "__main__.py")):
+            raise UsageError(f"{program} is a folder without a __main__.py.", "Name a script: uncork run train.py")
+        return [sys.executable, *argv]
+    if os.path.isfile(program):
+        return [sys.executable, *argv] if _is_python(program) else list(argv)
+    found = shutil.which(program) if not program.endswith(".py") else None
+    if found is None:
+        raise UsageError(f"There is no file {program} here.", "Check the path, or use -m for a module.")
+    return [found, *argv[1:]]
+
+
+def _is_python(path: str) -> bool:
+    """Return whether a file is for Python: by its ending, or by its first line; a plain file is taken for a script."""
+    if path.endswith((".py", ".pyc", ".pyz")) or not os.access(path, os.X_OK):
+        return True
+    with open(path, "rb") as file:
+        first = file.readline(200)
+    return first.startswith(b"#!") and b"python" in first
+
+
+def environment_for(folder: Path, options: CaptureOptions) -> dict[str, str]:
+    """Return the environment that lets the recorder into every Python process of the program."""
+    package = package_folder()
+    told = dict(os.environ)
+    told[ENVIRONMENT] = Orders(str(folder), str(package), options).to_json()
+    inject = str(package / "capture" / "inject")
+    before = told.get("PYTHONPATH")
+    told["PYTHONPATH"] = inject + (os.pathsep + before if before else "")
+    told.setdefault("KINETO_LOG_LEVEL", "6")  # 6 silences a line per window on standard error, 5 no longer does
+    return told

@@ -1,0 +1,68 @@
+"""CaptureOptions: what `uncork run` was asked to record; and the way it reaches the watched program."""
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+ENVIRONMENT = "UNCORK_CAPTURE"
+"""Environment variable that carries `Orders` into every process of the run."""
+
+
+@dataclass(frozen=True)
+class CaptureOptions:
+    """What to record.
+
+    Args:
+        skip_steps: Steps to leave out before the first window; None lets the recorder choose.
+        steps: Steps in the light window; None lets the recorder choose.
+        seconds_limit: Interrupt the program after this many seconds, as Ctrl-C would.
+        exit_when_done: End the program as soon as every window is recorded.
+        stacks: Record Python stacks in the deep window.
+        shapes: Record shapes in the deep window.
+        memory: Record allocations in the deep window.
+        deep: Record a deep window at all.
+        functions: Record a cProfile window.
+        armed: Wait for ``uncork trigger PID`` before the first window.
+    """
+
+    skip_steps: int | None = None
+    steps: int | None = None
+    seconds_limit: float | None = None
+    exit_when_done: bool = False
+    stacks: bool = True
+    shapes: bool = True
+    memory: bool = True
+    deep: bool = True
+    functions: bool = True
+    armed: bool = False
+
+
+@dataclass(frozen=True)
+class Orders:
+    """What every process of a run is told.
+
+    Args:
+        folder: The run folder.
+        package: Folder of the `uncork` package, so that any interpreter can import the same one.
+        options: What to record.
+    """
+
+    folder: str
+    package: str
+    options: CaptureOptions
+
+    def to_json(self) -> str:
+        """Return the orders as one line of JSON."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_environment(cls) -> "Orders":
+        """Return the orders this process was started with."""
+        told = json.loads(os.environ[ENVIRONMENT])
+        return cls(told["folder"], told["package"], CaptureOptions(**told["options"]))
+
+
+def package_folder() -> Path:
+    """Return the folder of the `uncork` package."""
+    return Path(__file__).resolve().parent.parent

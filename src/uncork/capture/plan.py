@@ -1,0 +1,85 @@
+"""Plan: which windows come in which order, and how long each may be.
+
+Each window bounds the next: the light one counts the operators of a step and cProfile its Python calls, and both
+decide how many steps a deep window may hold and whether it may record stacks.
+"""
+
+from dataclasses import dataclass
+
+from uncork.capture.options import CaptureOptions
+
+EVENTS_MOST_DEEP = 150_000
+"""Operators a deep window may hold: about 2 s for stop and export, 100 MB of JSON (10 + 4 us and 615 B each)."""
+EVENTS_MOST_LIGHT = 400_000
+"""Operators a light window may hold: about 2 s for stop and export, 120 MB of JSON (2.6 + 1.7 us and 290 B each)."""
+SECOND_PASS_FACTOR = 2
+"""The second pass begins once the program has made this many times the steps of the first."""
+LONG_STEP_NS = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One window of the plan.
+
+    Args:
+        name: Window name, or ``settle`` for steps after a window's stop that nobody measures.
+        most: Steps it lasts at most.
+        least: Steps it lasts at least.
+        target_ns: Time after which it ends once it has `least` steps.
+        number: Pass it belongs to: the first is short, so that a job of twenty steps is seen whole; the second replaces
+            its windows with longer ones.
+    """
+
+    name: str
+    most: int
+    least: int
+    target_ns: int
+    number: int = 1
+
+
+def stages(options: CaptureOptions, *, loader_depth: int, aligned: bool) -> list[Stage]:
+    """Return the plan in order.
+
+    Args:
+        options: What was asked for.
+        loader_depth: Batches that DataLoader workers may hold ready: after a stop that many steps look data-fast.
+        aligned: Several ranks run in step, so every length is a count of steps and none a time.
+    """
+    settle = min(loader_depth, 32) + 1
+    skip = options.skip_steps
+    warm = Stage("warmup", skip or 3, skip or 1, 0 if skip else 2 * LONG_STEP_NS)
+    first = [
+        warm,
+        Stage("baseline", 4, 2, 2 * LONG_STEP_NS),
+        Stage("light", options.steps or 3, 1, 2 * LONG_STEP_NS),
+        Stage("functions", 2, 1, LONG_STEP_NS),
+        Stage("deep", 1, 1, 0),
+        Stage("settle", settle, 1, 4 * LONG_STEP_NS),
+        Stage("baseline2", 3, 1, 2 * LONG_STEP_NS),
+    ]
+    second = [
+        Stage("settle", settle, 1, 4 * LONG_STEP_NS, 2),
+        Stage("baseline", 20, 3, 4 * LONG_STEP_NS, 2),
+        Stage("light", options.steps or 10, 3, 4 * LONG_STEP_NS, 2),
+        Stage("functions", 10, 2, 2 * LONG_STEP_NS, 2),
+        Stage("deep", 2, 1, 2 * LONG_STEP_NS, 2),
+        Stage("settle", settle, 1, 4 * LONG_STEP_NS, 2),
+        Stage("baseline2", 20, 3, 4 * LONG_STEP_NS, 2),
+    ]
+    wanted = [stage for stage in first + second if _asked(stage.name, options)]
+    if not aligned and options.steps is None:
+        return wanted
+    return [Stage(stage.name, stage.most, stage.most, 0, stage.number) for stage in wanted]
+
+
+def fit(stage: Stage, events_per_step: float) -> Stage:
+    """Return the stage shortened so that its trace stays within bounds, given the operators of a step."""
+    if events_per_step <= 0 or stage.name not in ("light", "deep"):
+        return stage
+    bound = EVENTS_MOST_DEEP if stage.name == "deep" else EVENTS_MOST_LIGHT
+    most = max(1, min(stage.most, int(bound / events_per_step)))
+    return Stage(stage.name, most, min(stage.least, most), stage.target_ns, stage.number)
+
+
+def _asked(name: str, options: CaptureOptions) -> bool:
+    return (name != "deep" or options.deep) and (name != "functions" or options.functions)

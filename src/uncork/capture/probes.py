@@ -1,0 +1,208 @@
+"""The ways to observe a stretch of steps: nothing at all, torch's profiler, cProfile; each start a new object.
+
+Only torch's lower profiler class is used: ``torch.profiler.profile`` imports the whole compiler stack on its first
+start (a second of CPU time), and its ``stop`` builds Python events nobody reads.
+"""
+
+import contextlib
+import ctypes
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+BYTES_PER_EVENT_LIGHT, BYTES_PER_EVENT_DEEP = 290, 615
+"""Size of one operator in the exported JSON, measured (capture study, section 6)."""
+LOG_LEVEL_ERROR = 2
+"""c10's level that leaves warnings out."""
+
+
+class Unavailable(Exception):  # noqa: N818  # not an error: the window is left out and the report says why
+    """The window cannot be recorded now.
+
+    Args:
+        note: Id of the reason, a key ``note.<id>`` of the catalogue.
+    """
+
+    def __init__(self, note: str) -> None:
+        super().__init__(note)
+        self.note = note
+
+
+class Probe:
+    """No observation: the baseline."""
+
+    marks = False
+
+    def start(self) -> None:
+        """Begin to observe, on the thread whose steps are observed."""
+
+    def stop(self, path: Path) -> dict[str, int]:
+        """End the observation, write what was seen, and return figures about it."""
+        del path
+        return {}
+
+    def discard(self) -> None:
+        """End the observation and write nothing."""
+
+
+class TraceProbe(Probe):
+    """torch's profiler: operators, module regions and steps; with `deep` also stacks, shapes and memory.
+
+    Args:
+        torch: The program's torch.
+        regions: Called with True and False where the module regions begin and end.
+        stacks: Record Python frames.
+        shapes: Record the shapes of inputs.
+        memory: Record allocations.
+    """
+
+    marks = True
+
+    def __init__(
+        self, torch: Any, regions: Callable[[bool], None], *, stacks: bool = False, shapes: bool = False, memory: bool = False
+    ) -> None:
+        self._torch, self._regions = torch, regions
+        self._asked = {"with_stack": stacks, "record_shapes": shapes, "profile_memory": memory}
+        self._profile: Any = None
+
+    def start(self) -> None:
+        """Begin to record on this thread."""
+        from torch.autograd import profiler
+
+        if profiler._is_profiler_enabled:
+            raise Unavailable("user-profiler")
+        if self._asked["with_stack"] and (sys.getprofile() is not None or not stacks_are_safe()):
+            self._asked["with_stack"] = False
+        self._profile = profiler.profile(use_device=_device(self._torch), use_kineto=True, **self._asked)
+        if self._asked["profile_memory"]:
+            self._quiet = _Quiet()
+        self._profile._prepare_trace()
+        self._profile._start_trace()
+        for key in ("with_stack", "record_shapes", "profile_memory"):
+            if self._asked[key]:
+                self._torch.autograd._add_metadata_json(key, "1")
+        distributed = _distributed_info(self._torch)
+        if distributed:
+            self._torch.autograd._add_metadata_json("distributedInfo", distributed)
+        self._regions(True)
+
+    def stop(self, path: Path) -> dict[str, int]:
+        """Stop on the same thread and write the trace as plain JSON (the supervisor packs it)."""
+        results = self._disable()
+        part = path.with_name(f".{path.name}")
+        results.save(str(part))
+        size = part.stat().st_size
+        part.replace(path)
+        deep = any(self._asked.values())
+        return {"trace_bytes": size, "events": size // (BYTES_PER_EVENT_DEEP if deep else BYTES_PER_EVENT_LIGHT)}
+
+    def discard(self) -> None:
+        """Stop and write nothing."""
+        self._disable()
+
+    def _disable(self) -> Any:
+        """Return the raw results; builds no Python events."""
+        from torch.autograd import _disable_profiler, profiler
+
+        self._regions(False)
+        try:
+            device = _device(self._torch)
+            if device is not None:
+                getattr(self._torch, device).synchronize()
+            results = _disable_profiler()
+        finally:
+            profiler._run_on_profiler_stop()
+            if self._asked["profile_memory"]:
+                self._quiet.end()
+        return results
+
+
+class FunctionsProbe(Probe):
+    """cProfile on the training thread: calls and times of every Python function."""
+
+    def __init__(self) -> None:
+        self._profile: Any = None
+
+    def start(self) -> None:
+        """Begin to count; steps aside where the program has a profiler or a debugger of its own."""
+        import cProfile
+
+        if sys.getprofile() is not None or sys.gettrace() is not None:
+            raise Unavailable("user-cprofile")
+        profile = cProfile.Profile()
+        try:
+            profile.enable()
+        except ValueError as taken:  # Python 3.12+: another tool holds the profiler's slot
+            raise Unavailable("user-cprofile") from taken
+        self._profile = profile
+
+    def stop(self, path: Path) -> dict[str, int]:
+        """Stop and write a pstats file."""
+        self._profile.disable()
+        self._profile.create_stats()
+        part = path.with_name(f".{path.name}")
+        self._profile.dump_stats(str(part))
+        part.replace(path)
+        return {"functions": len(self._profile.stats), "calls": sum(row[1] for row in self._profile.stats.values())}
+
+    def discard(self) -> None:
+        """Stop and write nothing."""
+        self._profile.disable()
+
+
+class _Quiet:
+    """Silences torch's C++ warnings while memory is recorded: it complains about each block it did not see allocated."""
+
+    def __init__(self) -> None:
+        self._level: Any = None
+        with contextlib.suppress(Exception):
+            import torch
+
+            library = ctypes.CDLL(os.path.join(os.path.dirname(torch.__file__), "lib", "libc10.so"))
+            level = ctypes.c_int.in_dll(library, "FLAGS_caffe2_log_level")
+            self._before = level.value
+            level.value = max(level.value, LOG_LEVEL_ERROR)
+            self._level = level
+
+    def end(self) -> None:
+        """Set the level back."""
+        if self._level is not None:
+            self._level.value = self._before
+
+
+def stacks_are_safe() -> bool:
+    """Return whether torch's Python tracer is known to work on this interpreter and torch.
+
+    It crashed on Python 3.13 before torch 2.8 (pytorch#144094) and lost calls on 3.12.0 to 3.12.4 (#155446).
+    """
+    torch = sys.modules["torch"]
+    version = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2] if part.isdigit())
+    if sys.version_info >= (3, 13) and version < (2, 8):
+        return False
+    return not (3, 12, 0) <= sys.version_info[:3] <= (3, 12, 4)
+
+
+def _device(torch: Any) -> str | None:
+    """Return the kind of accelerator that the profiler can watch and the program has started, or None."""
+    for kind in ("cuda", "xpu"):
+        module = getattr(torch, kind, None)
+        if module is not None and module.is_available() and module.is_initialized():
+            return kind
+    return None
+
+
+def _distributed_info(torch: Any) -> str:
+    """Return rank and world size as the profiler would write them, or nothing for a single process."""
+    import json
+
+    distributed = getattr(torch, "distributed", None)
+    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
+        return ""
+    found = {
+        "backend": str(distributed.get_backend()),
+        "rank": distributed.get_rank(),
+        "world_size": distributed.get_world_size(),
+    }
+    return json.dumps(found)

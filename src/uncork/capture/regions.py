@@ -1,0 +1,73 @@
+"""Regions: names that hooks add to a trace while a window is open: module paths and step numbers."""
+
+import contextlib
+import weakref
+from typing import Any
+
+PREFIX = "nn.Module: "
+
+
+class Regions:
+    """Attribute paths of modules, looked up by identity; `on` only while a trace is recorded."""
+
+    def __init__(self) -> None:
+        self.on = False
+        self.root: Any = None
+        self._names: dict[int, tuple[Any, str]] = {}
+
+    def switch(self, on: bool) -> None:
+        """Begin or end naming."""
+        self.on = on
+
+    def name(self, module: Any) -> str:
+        """Return the region's name of a module: its path below the outermost module that was called."""
+        known = self._names.get(id(module))
+        if known is not None and known[0]() is module:
+            return known[1]
+        self._learn(module)
+        known = self._names.get(id(module))
+        return known[1] if known else PREFIX + type(module).__name__
+
+    def _learn(self, root: Any) -> None:
+        """Walk an unknown module once: the walk of an outermost module names everything below it.
+
+        Paths below a second root (a discriminator, say) carry its class, so that no two modules share a name.
+        """
+        below = type(root).__name__ + "." if self._names else ""
+        for path, module in root.named_modules():
+            known = self._names.get(id(module))
+            if known is None or known[0]() is not module:
+                name = PREFIX + (below + path if path else type(module).__name__)
+                self._names[id(module)] = (weakref.ref(module), name)
+
+
+class StepMarks:
+    """``ProfilerStep#N`` in the trace, one per step, as torch's own schedule would write them."""
+
+    def __init__(self) -> None:
+        self.struck: list[str] = []
+        self._open: Any = None
+        self._name = ""
+        self._number = 0
+
+    def open(self) -> None:
+        """Begin the mark of a step; no number is used twice."""
+        from torch.autograd.profiler import record_function
+
+        self._number += 1
+        self._name = f"ProfilerStep#{self._number}"
+        self._open = record_function(self._name)
+        self._open.__enter__()
+
+    def close(self) -> None:
+        """End the mark that is open."""
+        mark, self._open = self._open, None
+        if mark is not None:
+            mark.__exit__(None, None, None)
+
+    def strike(self) -> None:
+        """End the open mark and remember that it was no step, so that its name is taken out of the trace."""
+        if self._open is not None:
+            with contextlib.suppress(Exception):
+                self.close()
+            self.struck.append(self._name)

@@ -1,0 +1,181 @@
+"""Settings: facts about model, loader, optimiser, machine, read from the live objects without touching them."""
+
+import inspect
+import os
+import platform
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+
+def rank(torch: Any) -> tuple[int, int]:
+    """Return this process's rank and the number of ranks: what torch.distributed says, else the launcher."""
+    distributed = getattr(torch, "distributed", None)
+    if distributed is not None and distributed.is_available() and distributed.is_initialized():
+        return distributed.get_rank(), distributed.get_world_size()
+    try:
+        return int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
+    except ValueError:
+        return 0, 1
+
+
+def loader_depth(seen: Mapping[str, Any]) -> int:
+    """Return how many batches the workers of the program's loader hold ready."""
+    loader = _alive(seen.get("loader"))
+    workers = getattr(loader, "num_workers", 0) or 0
+    return workers * (getattr(loader, "prefetch_factor", None) or 2) if workers else 0
+
+
+def facts(torch: Any, seen: Mapping[str, Any], modules: Mapping[str, Any]) -> dict[str, Any]:
+    """Return versions, host, devices and settings; a fact that cannot be read is left out."""
+    parts = {
+        "versions": lambda: _versions(torch, modules),
+        "host": host,
+        "devices": lambda: _devices(torch),
+        "settings": lambda: {
+            **_attempt(lambda: _loader(_alive(seen.get("loader")))),
+            **_attempt(lambda: _model(_alive(seen.get("model")))),
+            **_attempt(lambda: _optimizer([_alive(one) for one in seen.get("optimizers", ())])),
+            **_attempt(lambda: _switches(torch)),
+        },
+    }
+    found: dict[str, Any] = {}
+    for name, read in parts.items():
+        try:
+            found[name] = read()
+        except Exception:
+            found[name] = {}
+    return found
+
+
+def host() -> dict[str, Any]:
+    """Return what is known about the machine."""
+    found: dict[str, Any] = {"cores": os.cpu_count(), "platform": platform.platform(), "name": platform.node()}
+    if hasattr(os, "sched_getaffinity"):
+        found["cores_allowed"] = len(os.sched_getaffinity(0))
+    if "SC_PHYS_PAGES" in getattr(os, "sysconf_names", {}):
+        found["memory_bytes"] = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if os.path.exists("/proc/cpuinfo"):
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            names = (line.split(":", 1)[1].strip() for line in file if line.startswith("model name"))
+            found["cpu"] = next(names, "")
+    return found
+
+
+def _attempt(read: Any) -> dict[str, Any]:
+    try:
+        return dict(read())
+    except Exception:
+        return {}
+
+
+def _alive(reference: Any) -> Any:
+    return reference() if reference is not None else None
+
+
+def _versions(torch: Any, modules: Mapping[str, Any]) -> dict[str, str]:
+    found = {"python": platform.python_version(), "torch": str(torch.__version__)}
+    for name, value in (("cuda", torch.version.cuda), ("hip", getattr(torch.version, "hip", None))):
+        if value:
+            found[name] = str(value)
+    for name in ("lightning", "pytorch_lightning", "transformers", "accelerate", "deepspeed", "numpy", "torchvision"):
+        version = getattr(modules.get(name), "__version__", None)
+        if version:
+            found[name] = str(version)
+    return found
+
+
+def _devices(torch: Any) -> list[dict[str, Any]]:
+    """Return the accelerators the program has started; none is started to be asked."""
+    cuda = torch.cuda
+    if not cuda.is_available() or not cuda.is_initialized():
+        return []
+    found = []
+    for index in range(cuda.device_count()):
+        about = cuda.get_device_properties(index)
+        found.append(
+            {
+                "index": index,
+                "name": about.name,
+                "memory_bytes": about.total_memory,
+                "compute_capability": [about.major, about.minor],
+                "multiprocessors": about.multi_processor_count,
+            }
+        )
+    return found
+
+
+def _loader(loader: Any) -> dict[str, Any]:
+    if loader is None:
+        return {}
+    found = {
+        name: getattr(loader, name, None)
+        for name in ("num_workers", "batch_size", "pin_memory", "persistent_workers", "prefetch_factor", "drop_last")
+    }
+    if found["batch_size"] is None:
+        found["batch_size"] = getattr(loader.batch_sampler, "batch_size", None)
+    context = getattr(loader, "multiprocessing_context", None)
+    if context is not None:
+        found["start_method"] = context.get_start_method()
+    try:
+        found["batches"] = len(loader)
+    except TypeError:
+        found["batches"] = None  # an iterable dataset has no length
+    dataset = loader.dataset
+    found["dataset"] = type(dataset).__name__
+    reader = getattr(type(dataset), "__getitem__", None) or getattr(type(dataset), "__iter__", None)
+    code = getattr(inspect.unwrap(reader), "__code__", None) if reader else None
+    if code is not None:
+        found["dataset_file"], found["dataset_line"] = code.co_filename, code.co_firstlineno
+    return found
+
+
+def _model(model: Any) -> dict[str, Any]:
+    if model is None:
+        return {}
+    parameters = list(model.parameters())
+    trained = [one for one in parameters if one.requires_grad]
+    return {
+        "model": type(model).__name__,
+        "parameters": sum(one.numel() for one in parameters),
+        "parameters_trained": sum(one.numel() for one in trained),
+        "parameter_bytes": _size(parameters),
+        "gradient_bytes": _size(one.grad for one in parameters),
+        "parameter_dtypes": sorted({str(one.dtype).removeprefix("torch.") for one in parameters}),
+        "device_kinds": sorted({one.device.type for one in parameters}),
+        "training": bool(model.training),
+    }
+
+
+def _optimizer(optimizers: Iterable[Any]) -> dict[str, Any]:
+    alive = [one for one in optimizers if one is not None]
+    if not alive:
+        return {}
+    first = alive[0]
+    states = [value for one in alive for state in one.state.values() for value in state.values()]
+    return {
+        "optimizer": type(first).__name__,
+        "optimizers": len(alive),
+        "optimizer_foreach": first.defaults.get("foreach"),
+        "optimizer_fused": first.defaults.get("fused"),
+        "optimizer_state_bytes": _size(states),
+    }
+
+
+def _size(tensors: Iterable[Any]) -> int:
+    return sum(one.numel() * one.element_size() for one in tensors if hasattr(one, "element_size"))
+
+
+def _switches(torch: Any) -> dict[str, Any]:
+    found = {
+        "threads": torch.get_num_threads(),
+        "interop_threads": torch.get_num_interop_threads(),
+        "matmul_precision": torch.get_float32_matmul_precision(),
+        "cudnn_benchmark": torch.backends.cudnn.benchmark,
+        "deterministic": torch.are_deterministic_algorithms_enabled(),
+        "omp_num_threads": os.environ.get("OMP_NUM_THREADS"),
+        "compiled": "torch._dynamo" in sys.modules and bool(getattr(torch._dynamo.utils, "counters", {}).get("frames")),
+        "default_dtype": str(torch.get_default_dtype()).removeprefix("torch."),
+    }
+    found["anomaly_detection"] = torch.is_anomaly_enabled()
+    return found

@@ -1,0 +1,166 @@
+"""StepFinder: where a step of the program ends, from what its hooks report, without a mark in the program."""
+
+from enum import Enum
+
+from uncork.capture.cycle import Cycle
+
+LOADER_PATIENCE = 8
+"""Closed update cycles without a fetch after which the loader no longer counts as driving the loop."""
+BACKWARD_PATIENCE = 16
+"""Backward passes without an update after which the program's updates count as its own (no torch.optim)."""
+
+
+class Action(Enum):
+    """What a signal means for the step that is running."""
+
+    NOTHING = 0
+    CLOSE = 1
+    """The step ends here and the next begins."""
+    MOVE = 2
+    """What ran since the last boundary was no step (validation, set-up): the step begins here."""
+    RESTART = 3
+    """The steps found so far were not the loop (a check before training): begin again."""
+
+
+class StepFinder:
+    """Turns fetches, forwards, backwards and updates of one thread into step boundaries.
+
+    Rules in order: a DataLoader's fetch after an update; the update that closes a cycle of optimisers; updates inside
+    backward; the end of backward where the program updates by hand; for inference a fetch, ``generate()`` or the
+    outermost forward.
+    """
+
+    def __init__(self) -> None:
+        self.rule = "none"
+        self.seen = 0
+        self.optimizers = 0
+        self.cycle = Cycle()
+        self._started = False
+        self._updates = self._backwards = 0
+        self._trains = self._updated = False
+        self._fetched = self._generated = False
+        self._cycles_without_fetch = self._streak = 0
+
+    @property
+    def wants_forwards(self) -> bool:
+        """Return whether outermost forward calls may still be boundaries."""
+        return not (self._trains or self._fetched or self._generated)
+
+    @property
+    def step_is_open(self) -> bool:
+        """Return whether the running step has had an update, so that the end of the program closes it."""
+        return self._updates > 0 and self.rule == "loader"
+
+    def fetch(self) -> Action:
+        """Return what the entry of a DataLoader's ``__next__`` means."""
+        self._fetched = True
+        if self.rule in ("optimizer", "optimizer_in_backward", "backward"):
+            return self._fetch_beside_updates()
+        self._cycles_without_fetch = 0
+        if self._updates:
+            return self._close("loader")
+        if not self._trains:
+            return self._inference() if not self._generated else Action.NOTHING
+        return self._move() if not self._backwards else Action.NOTHING
+
+    def _fetch_beside_updates(self) -> Action:
+        """Give the loop back to the loader once fetches and updates alternate again."""
+        if self._cycles_without_fetch:
+            self._streak = self._streak + 1 if self._cycles_without_fetch < LOADER_PATIENCE else 0
+        self._cycles_without_fetch = 0
+        if self._streak >= 2:
+            self.rule, self._streak = "loader", 0
+            return self._move()
+        return Action.NOTHING
+
+    def update(self, key: int, kind: str = "optimizer") -> Action:
+        """Return what the exit of an optimiser's step (or a scaler's attempt) means."""
+        restart = self._train()
+        self._updated = True
+        self._updates += 1
+        closes = self.cycle.add(key)
+        if restart is Action.RESTART:
+            return restart
+        if self.cycle.withdrawn and self.rule == kind:
+            self.seen -= min(self.cycle.withdrawn, self.seen) - 1
+            self._updates = self._backwards = 0
+            return Action.RESTART
+        if not closes:
+            return Action.NOTHING
+        self._cycles_without_fetch += 1
+        if self._fetched and self.rule not in ("optimizer", "optimizer_in_backward", "backward"):
+            if self._cycles_without_fetch < LOADER_PATIENCE:
+                return Action.NOTHING
+            self.seen += LOADER_PATIENCE - 1
+        return self._close(kind)
+
+    def backward(self, *, updated_inside: bool) -> Action:
+        """Return what the exit of the outermost backward means."""
+        restart = self._train()
+        self._backwards += 1
+        if updated_inside:
+            return self.update(-1, "optimizer_in_backward")
+        by_hand = not self._updated and (not self.optimizers or self._backwards > BACKWARD_PATIENCE)
+        if by_hand or self.rule == "backward":
+            action = self.update(-2, "backward")
+            self._updated = False
+            return action
+        return restart
+
+    def optimizer_built(self) -> Action:
+        """Note an optimiser: from now on its updates pace the loop, not bare backward passes."""
+        self.optimizers += 1
+        if self.rule == "backward":
+            self._reset()
+            return Action.RESTART
+        return Action.NOTHING
+
+    def forward(self) -> Action:
+        """Return what the entry of the outermost module call means."""
+        return self._inference() if self.wants_forwards else Action.NOTHING
+
+    def generate(self) -> Action:
+        """Return what the entry of a model's ``generate()`` means."""
+        if self._trains:
+            return Action.NOTHING
+        first, self._generated = not self._generated, True
+        if first and self.seen:
+            self._reset()
+            return Action.RESTART
+        return self._inference()
+
+    def mark(self) -> Action:
+        """Return what ``uncork.step()`` means: from now on only marks are boundaries."""
+        if self.rule != "mark":
+            self._reset()
+            self.rule = "mark"
+            return Action.RESTART
+        return self._close("mark")
+
+    def _train(self) -> Action:
+        """Note that the program trains: steps found by the inference rule were a check before training."""
+        if self._trains:
+            return Action.NOTHING
+        self._trains = True
+        if self.seen and self.rule == "inference":
+            self._reset()
+            return Action.RESTART
+        return Action.NOTHING
+
+    def _inference(self) -> Action:
+        return self._close("inference") if self._started else self._move()
+
+    def _close(self, rule: str) -> Action:
+        self.rule = rule
+        self.seen += 1
+        self._started = True
+        self._updates = self._backwards = 0
+        return Action.CLOSE
+
+    def _move(self) -> Action:
+        self._started = True
+        return Action.MOVE
+
+    def _reset(self) -> None:
+        self.seen, self.rule, self._started = 0, "none", True
+        self.cycle = Cycle()

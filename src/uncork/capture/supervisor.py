@@ -1,0 +1,226 @@
+"""Record: run the program as a child, watch it from outside, and leave a whole run folder however it ends."""
+
+import contextlib
+import gzip
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from uncork import __version__
+from uncork.capture import settings
+from uncork.capture.files import write_json
+from uncork.capture.inside import TORCH_FOUND
+from uncork.capture.launch import command_for, environment_for
+from uncork.capture.options import CaptureOptions
+from uncork.capture.samples import HostSampler
+from uncork.capture.signals import Relay
+from uncork.recording import RunFolder
+
+GRACE_S = 10.0
+"""Time a program has after each request to end, before the next, stronger one."""
+OTHER_RANKS_S = 30.0
+"""Time to wait for the recordings of the other ranks of a launcher's job."""
+
+
+@dataclass(frozen=True)
+class CaptureResult:
+    """What became of the program.
+
+    Args:
+        folder: The run folder.
+        exit_code: The program's exit code as a shell shows it (128 + n for signal n).
+        signal: The signal that ended it, or None.
+        problem: Id of what prevents an analysis (``torch-not-imported torch-too-old no-steps``), a key
+            ``note.<id>`` of the catalogue, or empty.
+        leads: This process reports; other ranks' processes of a launcher stay silent.
+        stopped_by_us: The program was ended by a limit that the user asked for.
+    """
+
+    folder: Path
+    exit_code: int
+    signal: int | None = None
+    problem: str = ""
+    leads: bool = True
+    stopped_by_us: bool = False
+
+
+def record(argv: list[str], *, module: bool, into: Path, options: CaptureOptions) -> CaptureResult:
+    """Run a program and record it; its standard streams, signals and exit code stay its own.
+
+    Args:
+        argv: The program and its arguments.
+        module: The program is a module, as in ``python -m``.
+        into: The run folder, made if need be; files of an earlier run in it are removed.
+        options: What to record.
+    """
+    command = command_for(argv, module=module)
+    folder = into.resolve()
+    rank = int(os.environ.get("RANK", "0"))
+    _prepare(folder, rank)
+    about: dict[str, Any] = {
+        "format": 1,
+        "uncork": __version__,
+        "command": (["-m"] if module else []) + argv,
+        "folder": str(Path.cwd()),
+        "started_ns": time.time_ns(),
+        "pid": os.getpid(),
+        "exit_code": None,
+        "host": settings.host(),
+    }
+    if rank == 0:
+        write_json(folder / RunFolder.RECORDING, about)
+    code, stopped = _watch(command, folder, options, samples=rank == 0)
+    if rank == 0:
+        _wait_for_ranks(folder)
+    pack(folder, [rank] if "RANK" in os.environ else None)
+    problem = _problem(folder, rank)
+    about |= {
+        "ended_ns": time.time_ns(),
+        "exit_code": 128 - code if code < 0 else code,
+        "signal": -code if code < 0 else None,
+        "stopped_by_us": stopped,
+        "problem": problem,
+    }
+    if rank == 0:
+        write_json(folder / RunFolder.RECORDING, about)
+    shown = 0 if stopped else about["exit_code"]
+    return CaptureResult(folder, shown, None if stopped else about["signal"], problem, rank == 0, stopped)
+
+
+def end_as(result: CaptureResult) -> None:
+    """End this process as the program ended, by the same signal where it was one; never returns."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if result.signal is not None:
+        with contextlib.suppress(Exception):
+            import resource
+
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        with contextlib.suppress(Exception):
+            signal.signal(result.signal, signal.SIG_DFL)
+        os.kill(os.getpid(), result.signal)
+    sys.exit(result.exit_code)
+
+
+def _prepare(folder: Path, rank: int) -> None:
+    """Make the folder, and clear from it what an earlier run left, nothing else."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if "RANK" in os.environ:
+        shutil.rmtree(folder / f"rank{rank}", ignore_errors=True)
+        return
+    for old in [*folder.glob("rank[0-9]*"), *folder.glob("extra[0-9]*")]:
+        if old.is_dir():
+            shutil.rmtree(old, ignore_errors=True)
+    for name in (TORCH_FOUND, "go", RunFolder.RECORDING, RunFolder.SAMPLES, RunFolder.REPORT_JSON, RunFolder.REPORT_HTML):
+        (folder / name).unlink(missing_ok=True)
+
+
+def _watch(command: list[str], folder: Path, options: CaptureOptions, *, samples: bool) -> tuple[int, bool]:
+    """Run the command to its end; return its code (negative for a signal) and whether our limit ended it."""
+    with Relay() as relay:
+        child = subprocess.Popen(command, env=environment_for(folder, options))  # noqa: S603  # the user's own command
+        relay.attach(child.pid)
+        sampler: HostSampler | None = None
+        if samples:
+            with contextlib.suppress(Exception):
+                sampler = HostSampler(folder / RunFolder.SAMPLES, child.pid)
+        limit = Limit(options.seconds_limit)
+        while child.poll() is None:
+            relay.wait(min(sampler.wait_s() if sampler else 0.5, limit.wait_s()))
+            limit.press(child)
+            if sampler and not sampler.wait_s():
+                sampler.take()
+        if sampler:
+            sampler.close()
+    return child.returncode, limit.pressed > 0
+
+
+class Limit:
+    """Ends a program that runs longer than asked: as Ctrl-C would, then more firmly.
+
+    Args:
+        seconds: The limit, or None.
+    """
+
+    SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
+
+    def __init__(self, seconds: float | None) -> None:
+        self.pressed = 0
+        self._at = time.monotonic() + seconds if seconds is not None else None
+
+    def wait_s(self) -> float:
+        """Return the time until the next signal is due."""
+        return 60.0 if self._at is None else max(0.0, self._at - time.monotonic())
+
+    def press(self, child: subprocess.Popen[bytes]) -> None:
+        """Send the signal that is due, if one is."""
+        if self._at is not None and time.monotonic() >= self._at and self.pressed < len(self.SIGNALS):
+            child.send_signal(self.SIGNALS[self.pressed])
+            self.pressed += 1
+            self._at = time.monotonic() + GRACE_S
+
+
+def pack(folder: Path, only: list[int] | None = None) -> None:
+    """Compress the traces that the program's processes left, with the names of struck steps taken out."""
+    for home in RunFolder(folder).ranks():
+        if only is not None and int(home.name[4:]) not in only:
+            continue
+        for name in (RunFolder.LIGHT, RunFolder.DEEP):
+            plain = home / name.removesuffix(".gz")
+            if plain.is_file():
+                _pack_one(plain, home / name, home / f"{name.split('.')[0]}.struck.json")
+
+
+def _pack_one(plain: Path, packed: Path, struck: Path) -> None:
+    text = plain.read_bytes()
+    if struck.is_file():
+        for name in json.loads(struck.read_text(encoding="utf-8")):
+            wanted = re.escape(str(name).encode())
+            text = re.sub(b'"' + wanted + b'"', b'"uncork: between steps"', text)
+        struck.unlink()
+    part = packed.with_name(f".{packed.name}")
+    with gzip.open(part, "wb", compresslevel=1) as file:
+        file.write(text)
+    part.replace(packed)
+    plain.unlink()
+
+
+def _wait_for_ranks(folder: Path) -> None:
+    """Give the other ranks of a launcher's job time to write theirs; ours is the report."""
+    world = int(os.environ.get("WORLD_SIZE", "1")) if "RANK" in os.environ else 1
+    until = time.monotonic() + OTHER_RANKS_S
+    while time.monotonic() < until:
+        homes = RunFolder(folder).ranks()
+        if len(homes) >= world and all(_has_ended(home) for home in homes):
+            return
+        if world == 1:
+            return
+        time.sleep(0.2)
+
+
+def _has_ended(home: Path) -> bool:
+    try:
+        return bool(json.loads((home / RunFolder.RECORDING).read_text(encoding="utf-8"))["ended"])
+    except (OSError, ValueError, KeyError):
+        return False
+
+
+def _problem(folder: Path, rank: int) -> str:
+    """Return the id of what prevents an analysis, or nothing."""
+    try:
+        found = json.loads((folder / TORCH_FOUND).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return "torch-not-imported"
+    if not found.get("usable"):
+        return "torch-too-old"
+    home = folder / f"rank{rank}"
+    traces = [home / RunFolder.LIGHT, home / RunFolder.DEEP, home / RunFolder.FUNCTIONS]
+    return "" if any(trace.is_file() for trace in traces) else "no-steps"
