@@ -81,7 +81,8 @@ class CallTree:
     def is_op(self) -> BoolArray:
         """Return whether a slice is an operator: neither a module's region nor a step mark nor a Python frame."""
         module = self.timeline.events.name_is(lambda name: name.startswith(MODULE))[self.host.row]
-        return (self._kind == Kind.CPU_OP) & ~module
+        found: BoolArray = (self._kind == Kind.CPU_OP) & ~module
+        return found
 
     @cached_property
     def op(self) -> IntArray:
@@ -90,7 +91,7 @@ class CallTree:
 
     @cached_property
     def op_self_ns(self) -> IntArray:
-        """Return for each operator its host time without the operators inside; runtime calls and frames count for it."""
+        """Return for each operator its host time without that of operators inside; runtime calls count for it."""
         inner = np.flatnonzero(self.is_op & (self._parent_op >= 0))
         own = np.where(self.is_op, self.host.dur_ns, 0)
         children = np.bincount(self._parent_op[inner], self.host.dur_ns[inner], minlength=len(own)).astype(np.int64)
@@ -129,7 +130,8 @@ class CallTree:
         # ``evaluate_function: X`` holds X itself; the outer of the two is the node.
         above = self.parent_value(np.where(named, np.arange(len(named)), -1))
         same = (above >= 0) & (self._sequence == self._sequence[np.maximum(above, 0)])
-        return named & ~same
+        outermost: BoolArray = named & ~same
+        return outermost
 
     @cached_property
     def _sequence(self) -> IntArray:

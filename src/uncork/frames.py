@@ -5,19 +5,27 @@ import sys
 
 # Spelt as in a trace (``loader.py(16): decode``) or as cProfile's file, line and name.
 FRAME = re.compile(r"^(?P<file>.+)\((?P<line>\d+)\): (?P<function>.+)$")
-_INSTALLED = re.compile(r"(site|dist)-packages[/\\]|[/\\]lib(64)?[/\\]python\d|[/\\]Lib[/\\]|torchinductor_|[/\\]miniforge|frozen ")
+_INSTALLED = re.compile(
+    r"(site|dist)-packages[/\\]|[/\\]lib(64)?[/\\]python\d|[/\\]Lib[/\\]|torchinductor_|[/\\]miniforge|frozen "
+)
 # Kineto cuts the longest prefix that is on sys.path, so installed packages begin with their own name.
 _PACKAGES = frozenset(
-    "torch torchvision torchaudio torchtext torchdata torchmetrics torchao triton functorch numpy scipy PIL cv2 pandas "
-    "pyarrow h5py zarr lmdb skimage sklearn imageio matplotlib albumentations imgaug kornia monai tqdm wandb "
-    "tensorboard tensorboardX mlflow comet_ml clearml lightning pytorch_lightning lightning_fabric transformers "
-    "accelerate datasets tokenizers huggingface_hub safetensors diffusers timm peft trl deepspeed apex fairscale "
-    "xformers flash_attn bitsandbytes einops dill cloudpickle fsspec s3fs gcsfs boto3 botocore requests urllib3 aiohttp "
-    "webdataset decord av soundfile librosa audioread joblib psutil yaml omegaconf hydra absl click rich loguru "
-    "pydevd debugpy _pydevd_bundle _pydev_bundle pdbpp IPython ipykernel jupyter_client coverage line_profiler "
-    "torch_npu intel_extension_for_pytorch msgpack orjson ujson lz4 zstandard numba cupy jax tensorflow uncork "
-    "nibabel pydicom SimpleITK tifffile rasterio netCDF4 xarray dask ray vllm sglang megatron transformer_engine".split()
-)
+    (
+        "IPython", "PIL", "SimpleITK", "_pydev_bundle", "_pydevd_bundle", "absl", "accelerate", "aiohttp",
+        "albumentations", "apex", "audioread", "av", "bitsandbytes", "boto3", "botocore", "clearml", "click",
+        "cloudpickle", "comet_ml", "coverage", "cupy", "cv2", "dask", "datasets", "debugpy", "decord", "deepspeed",
+        "diffusers", "dill", "einops", "fairscale", "flash_attn", "fsspec", "functorch", "gcsfs", "h5py",
+        "huggingface_hub", "hydra", "imageio", "imgaug", "intel_extension_for_pytorch", "ipykernel", "jax", "joblib",
+        "jupyter_client", "kornia", "librosa", "lightning", "lightning_fabric", "line_profiler", "lmdb", "loguru",
+        "lz4", "matplotlib", "megatron", "mlflow", "monai", "msgpack", "netCDF4", "nibabel", "numba", "numpy",
+        "omegaconf", "orjson", "pandas", "pdbpp", "peft", "psutil", "pyarrow", "pydevd", "pydicom",
+        "pytorch_lightning", "rasterio", "ray", "requests", "rich", "s3fs", "safetensors", "scipy", "sglang",
+        "skimage", "sklearn", "soundfile", "tensorboard", "tensorboardX", "tensorflow", "tifffile", "timm",
+        "tokenizers", "torch", "torch_npu", "torchao", "torchaudio", "torchdata", "torchmetrics", "torchtext",
+        "torchvision", "tqdm", "transformer_engine", "transformers", "triton", "trl", "ujson", "uncork", "urllib3",
+        "vllm", "wandb", "webdataset", "xarray", "xformers", "yaml", "zarr", "zstandard",
+    )
+)  # fmt: skip
 
 
 def split_frame(name: str) -> tuple[str, int, str]:
