@@ -1,0 +1,199 @@
+// The page below its first screen: tabs over the views. The first screen itself is static HTML, written by Python.
+import { render } from 'preact';
+import { useEffect, useMemo, useState } from 'preact/hooks';
+import { type Block, embedded } from './decode.ts';
+import { type Flame, type FlameMeta, readFlame } from './flame/layout.ts';
+import { FlameView } from './flame/view.tsx';
+import { copy, readPlace, writePlace } from './link.ts';
+import type { Language, PageData } from './page.ts';
+import { Empty, HowToRead } from './parts.tsx';
+import { say, speak } from './text.ts';
+import { TimelineView } from './timeline/view.tsx';
+import { type TimelineMeta, type Trace, readTrace } from './trace.ts';
+import { AboutView } from './views/about.tsx';
+import { MemoryView } from './views/memory.tsx';
+import { Section } from './views/section.tsx';
+import { StepsView } from './views/steps.tsx';
+import { TablesView } from './views/tables.tsx';
+
+const TABS = ['timeline', 'flame', 'tables', 'memory', 'steps', 'ranks', 'about'] as const;
+type Tab = (typeof TABS)[number];
+type GoTo = { name?: string; finding?: number } | null;
+
+function App({ page }: { page: PageData }) {
+  const [language, setLanguage] = useState<Language>(document.documentElement.lang.startsWith('zh') ? 'zh' : 'en');
+  const [dark, setDark] = useState(document.documentElement.dataset.theme === 'dark');
+  const [tab, setTab] = useState<Tab>(TABS.find(one => one === readPlace().view) ?? 'timeline');
+  const [trace, setTrace] = useState<Trace | null | undefined>(undefined);
+  const [flame, setFlame] = useState<Flame | null | undefined>(undefined);
+  const [goTo, setGoTo] = useState<GoTo>(null);
+  const [help, setHelp] = useState(false);
+  useMemo(() => speak(page.texts[language]), [language]);
+  const stamp = `${language} ${dark}`;
+
+  const open = (next: Tab) => {
+    setTab(next);
+    writePlace({ view: next });
+  };
+  const showInTimeline = (target: GoTo) => {
+    setGoTo(target);
+    open('timeline');
+    document.getElementById('views')?.scrollIntoView({ block: 'start' });
+  };
+
+  useEffect(() => {
+    const wantsTrace = tab === 'timeline' || tab === 'memory' || tab === 'steps';
+    if (wantsTrace && trace === undefined) load<TimelineMeta, Trace>('view-timeline', readTrace).then(setTrace);
+    if (tab === 'flame' && flame === undefined) load<FlameMeta, Flame>('view-flame', readFlame).then(setFlame);
+  }, [tab]);
+
+  useEffect(() => {
+    const timeline = trace ? () => document.documentElement.classList.add('drawn') : undefined;
+    timeline?.();
+    if (trace) performance.mark('timeline-drawn');
+  }, [trace]);
+
+  useEffect(() => connectHead({ setLanguage, setDark, showFinding: finding => showInTimeline({ finding }) }), []);
+
+  useEffect(() => {
+    const key = (event: KeyboardEvent) => {
+      if (isTyping(event) || event.ctrlKey || event.metaKey || event.altKey) return;
+      const number = Number(event.key);
+      if (number >= 1 && number <= TABS.length) open(TABS[number - 1]);
+      else if (event.key === '?') setHelp(shown => !shown);
+      else if (event.key === 'Escape') setHelp(false);
+    };
+    window.addEventListener('keydown', key);
+    return () => window.removeEventListener('keydown', key);
+  }, []);
+
+  const inTimeline = trace === null ? null : (name: string) => showInTimeline({ name });
+  const openSpan = (from: number, to: number) => {
+    writePlace({ from: from.toFixed(0), to: to.toFixed(0), event: undefined });
+    open('timeline');
+  };
+  const openStep = (step: number) => {
+    const track = trace?.tracks.find(one => one.meta.role === 'step');
+    if (!trace || !track || track.first + step >= track.last) return;
+    const event = track.first + step;
+    openSpan(trace.start[event], trace.start[event] + trace.dur[event]);
+  };
+
+  return (
+    <>
+      <Tabs tab={tab} open={open} help={() => setHelp(!help)} />
+      {help && <Help />}
+      <div role="tabpanel" id="panel" aria-labelledby={`tab-${tab}`}>
+        {tab === 'timeline' && <Loaded data={trace} empty="page.timeline.empty">{data => <TimelineView trace={data} matches={page.findings} titles={page.finding_titles[language]} goTo={goTo} stamp={stamp} />}</Loaded>}
+        {tab === 'flame' && <Loaded data={flame} empty="page.flame.empty">{data => <FlameView flame={data} showInTimeline={name => showInTimeline({ name })} stamp={stamp} />}</Loaded>}
+        {tab === 'tables' && <TablesView tables={page.tables} showInTimeline={inTimeline} />}
+        {tab === 'memory' && <Loaded data={trace === null ? { none: true } as const : trace} empty="">{data => <MemoryView trace={'none' in data ? null : data} memory={page.memory} stamp={stamp} open={openSpan} />}</Loaded>}
+        {tab === 'steps' && <StepsView steps={page.steps} open={openStep} />}
+        {tab === 'ranks' && (page.comm ? <div><div class="bar"><HowToRead view="ranks" /></div><Section content={page.comm} /></div> : <Empty>{say('page.ranks.empty')}</Empty>)}
+        {tab === 'about' && <AboutView about={page.about} />}
+      </div>
+    </>
+  );
+}
+
+function Tabs({ tab, open, help }: { tab: Tab; open: (tab: Tab) => void; help: () => void }) {
+  const move = (event: KeyboardEvent) => {
+    const step = event.key === 'ArrowRight' ? 1 : event.key === 'ArrowLeft' ? -1 : 0;
+    if (!step) return;
+    event.preventDefault();
+    const next = TABS[(TABS.indexOf(tab) + step + TABS.length) % TABS.length];
+    open(next);
+    document.getElementById(`tab-${next}`)?.focus();
+  };
+  return (
+    <nav class="tabs">
+      <div role="tablist" aria-label={say('page.views')} onKeyDown={move}>
+        {TABS.map(one => (
+          <button type="button" role="tab" id={`tab-${one}`} aria-selected={tab === one} aria-controls="panel" tabIndex={tab === one ? 0 : -1} onClick={() => open(one)}>{say(`page.tab.${one}`)}</button>
+        ))}
+      </div>
+      <button type="button" class="small" onClick={help} aria-label={say('page.help')}>?</button>
+    </nav>
+  );
+}
+
+function Help() {
+  return (
+    <section class="help" aria-label={say('page.help')}>
+      {say('page.help.keys').split('\n').map(line => {
+        const [keys, what] = line.split(' – ');
+        return <div><kbd>{keys}</kbd> {what}</div>;
+      })}
+    </section>
+  );
+}
+
+function Loaded<T>({ data, empty, children }: { data: T | null | undefined; empty: string; children: (data: T) => preact.JSX.Element }) {
+  if (data === undefined) return <Empty>{say('page.loading')}</Empty>;
+  return data === null ? <Empty>{say(empty)}</Empty> : children(data);
+}
+
+const loading = new Map<string, Promise<unknown>>();
+
+/** Returns a block's data, decoded when it is first asked for. */
+function load<Meta, T>(id: string, read: (block: Block<Meta>) => T): Promise<T | null> {
+  let known = loading.get(id) as Promise<T | null> | undefined;
+  if (!known) {
+    // Let the browser paint first: decoding takes some tenths of a second for a million events.
+    known = new Promise(done => requestAnimationFrame(() => setTimeout(done))).then(() => embedded<Meta>(id)).then(block => block && read(block));
+    loading.set(id, known);
+  }
+  return known;
+}
+
+function isTyping(event: KeyboardEvent): boolean {
+  return event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement || event.target instanceof HTMLTextAreaElement;
+}
+
+type HeadActions = { setLanguage: (language: Language) => void; setDark: (dark: boolean) => void; showFinding: (finding: number) => void };
+
+/** Brings the static head to life: language, theme, copy buttons, links from findings into the timeline. */
+function connectHead({ setLanguage, setDark, showFinding }: HeadActions): () => void {
+  const root = document.documentElement;
+  const click = async (event: MouseEvent) => {
+    const button = (event.target as Element).closest<HTMLElement>('[data-act]');
+    if (!button) return;
+    const { act } = button.dataset;
+    if (act === 'language') {
+      const next: Language = root.lang.startsWith('zh') ? 'en' : 'zh';
+      root.lang = next === 'zh' ? 'zh-Hans' : 'en';
+      remember('uncork-language', next);
+      setLanguage(next);
+    } else if (act === 'theme') {
+      root.dataset.theme = root.dataset.theme === 'dark' ? 'light' : 'dark';
+      remember('uncork-theme', root.dataset.theme);
+      setDark(root.dataset.theme === 'dark');
+    } else if (act === 'copy') {
+      const text = button.parentElement?.querySelector('code')?.textContent ?? '';
+      if (await copy(text)) flash(button);
+    } else if (act === 'evidence') showFinding(Number(button.dataset.finding));
+  };
+  document.addEventListener('click', click);
+  return () => document.removeEventListener('click', click);
+}
+
+function flash(button: HTMLElement): void {
+  const before = button.textContent;
+  button.textContent = say('page.copied');
+  setTimeout(() => (button.textContent = before), 1500);
+}
+
+function remember(key: string, value: string): void {
+  try {
+    localStorage.setItem(key, value);
+  } catch {
+    // Storage may be forbidden (a notebook's frame); the choice then lasts as long as the page.
+  }
+}
+
+const data = document.getElementById('page-data')?.textContent;
+const place = document.getElementById('app');
+if (data && place) {
+  place.textContent = '';
+  render(<App page={JSON.parse(data) as PageData} />, place);
+}

@@ -1,0 +1,27 @@
+// What Python embeds beside the packed blocks: texts, tables, sections. Written by src/uncork/render/html.py.
+import type { Catalogue, Message } from './text.ts';
+
+export type Language = 'en' | 'zh';
+
+/** How a finding is found in the timeline: causes of the ledger, or names of events. */
+export type FindingMatch = { causes: string[]; names: string[] };
+
+export type Value = number | string | boolean | null;
+
+export type TableData = { id: string; columns: string[]; rows: Value[][]; marks: Record<string, string>; left_out: number };
+
+export type StepsData = { numbers: (number | string)[]; phases: string[]; causes: string[]; ns: number[][]; total_ns: number[] };
+
+export type Fact = { label: Message; value: Message | Value };
+
+export type PageData = {
+  texts: Record<Language, Catalogue>;
+  finding_titles: Record<Language, string[]>;
+  findings: FindingMatch[];
+  tables: TableData[];
+  steps: StepsData | null;
+  memory: Record<string, unknown> | null;
+  comm: Record<string, unknown> | null;
+  about: { title: Message; facts: Fact[] }[];
+  compare: unknown;
+};

@@ -1,0 +1,45 @@
+// Small pieces that several views use.
+import type { ComponentChildren } from 'preact';
+import { useState } from 'preact/hooks';
+import { copy } from './link.ts';
+import { say } from './text.ts';
+
+/** A button that copies a text and says that it did. */
+export function CopyButton({ text, label }: { text: () => string; label: string }) {
+  const [done, setDone] = useState(false);
+  const click = async () => {
+    setDone(await copy(text()));
+    setTimeout(() => setDone(false), 1500);
+  };
+  return <button type="button" class="small" onClick={click} aria-live="polite">{done ? say('page.copied') : label}</button>;
+}
+
+/** Three sentences on how a view is read, folded away. */
+export function HowToRead({ view }: { view: string }) {
+  return (
+    <details class="how">
+      <summary>{say('page.how')}</summary>
+      <p>{say(`page.how.${view}`)}</p>
+    </details>
+  );
+}
+
+export type TipContent = { title: string; lines: string[]; x: number; y: number };
+
+/** The box beside the pointer. */
+export function Tip({ tip }: { tip: TipContent | null }) {
+  if (!tip) return null;
+  const left = Math.max(8, Math.min(window.innerWidth - 400, tip.x + 14));
+  const above = tip.y > window.innerHeight - 120;
+  return (
+    <div class="tip" style={{ left: `${left}px`, top: above ? '' : `${tip.y + 16}px`, bottom: above ? `${window.innerHeight - tip.y + 12}px` : '' }}>
+      <b>{tip.title.length > 160 ? `${tip.title.slice(0, 160)}…` : tip.title}</b>
+      {tip.lines.map(line => <div>{line}</div>)}
+    </div>
+  );
+}
+
+/** What stands where a view has nothing to show, and why. */
+export function Empty({ children }: { children: ComponentChildren }) {
+  return <p class="empty">{children}</p>;
+}

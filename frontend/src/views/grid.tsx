@@ -1,0 +1,178 @@
+// A table of any length: only the rows in sight are in the document; sorts by any column, filters, groups, copies.
+import { useMemo, useRef, useState } from 'preact/hooks';
+import type { Value } from '../page.ts';
+import { CopyButton } from '../parts.tsx';
+import { has, quantity, say } from '../text.ts';
+
+const ROW = 27;
+const ROWS_AROUND = 8;
+const ROWS_SHOWN = 44;
+
+export type GridProps = {
+  id: string;
+  columns: string[];
+  rows: Value[][];
+  /** Row → key of the reading rule that fires on it. */
+  marks?: Record<string, string>;
+  groups?: string[];
+  pick?: (row: Value[]) => void;
+  pickLabel?: string;
+};
+
+type Sort = { column: number; down: boolean };
+type Line = { values: Value[]; mark: string; members: number };
+
+export function Grid({ id, columns, rows, marks = {}, groups = [], pick, pickLabel }: GridProps) {
+  const firstNumber = columns.findIndex((_, i) => rows.some(row => typeof row[i] === 'number'));
+  const [sort, setSort] = useState<Sort>({ column: Math.max(0, startColumn(columns, firstNumber)), down: true });
+  const [filter, setFilter] = useState('');
+  const [group, setGroup] = useState('');
+  const [top, setTop] = useState(0);
+  const box = useRef<HTMLDivElement>(null);
+
+  const lines = useMemo(() => {
+    const wanted = filter.toLowerCase();
+    let list: Line[] = rows.map((values, index) => ({ values, mark: marks[String(index)] ?? '', members: 1 }));
+    if (wanted) list = list.filter(line => line.values.some(value => typeof value === 'string' && value.toLowerCase().includes(wanted)));
+    if (group) list = grouped(list, columns, columns.indexOf(group));
+    return list.sort((a, b) => (sort.down ? -1 : 1) * compare(a.values[sort.column], b.values[sort.column]));
+  }, [rows, marks, filter, group, sort]);
+
+  const first = Math.max(0, Math.floor(top / ROW) - ROWS_AROUND);
+  const shown = lines.slice(first, first + ROWS_SHOWN);
+  const most = useMemo(() => columns.map((_, i) => Math.max(0, ...rows.map(row => (typeof row[i] === 'number' ? row[i] : 0)))), [rows]);
+  const order = (column: number) => setSort({ column, down: sort.column === column ? !sort.down : isNumber(rows, column) });
+
+  return (
+    <div class="grid">
+      <div class="bar">
+        <input
+          type="search" placeholder={say('page.filter')} aria-label={say('page.filter')}
+          onInput={event => {
+            setFilter(event.currentTarget.value);
+            box.current?.scrollTo(0, 0);
+          }}
+        />
+        {groups.length > 0 && (
+          <label class="choice">
+            {say('page.group_by')}{' '}
+            <select value={group} onChange={event => setGroup(event.currentTarget.value)}>
+              <option value="">{say('page.group_by.none')}</option>
+              {groups.map(one => <option value={one}>{heading(one)}</option>)}
+            </select>
+          </label>
+        )}
+        <span class="muted" aria-live="polite">{say('page.rows', { shown: lines.length, total: rows.length })}</span>
+        <span class="right">
+          <CopyButton text={() => csv(columns, lines)} label="CSV" />
+          <CopyButton text={() => markdown(columns, lines)} label="Markdown" />
+        </span>
+      </div>
+      <div class="scroll" ref={box} tabIndex={0} role="region" aria-label={say(`page.table.${id}`)} style={{ maxHeight: `${Math.min(560, (lines.length + 2) * ROW)}px` }} onScroll={event => setTop(event.currentTarget.scrollTop)}>
+        <table aria-rowcount={lines.length + 1}>
+          <thead>
+            <tr>
+              {columns.map((column, i) => (
+                <th scope="col" class={isNumber(rows, i) ? 'n' : ''} aria-sort={sort.column === i ? (sort.down ? 'descending' : 'ascending') : 'none'} title={meaning(column)}>
+                  <button type="button" onClick={() => order(i)}>{heading(column)}<span aria-hidden="true">{sort.column === i ? (sort.down ? ' ▾' : ' ▴') : ''}</span></button>
+                </th>
+              ))}
+              {pick && <th scope="col"><span class="hidden">{pickLabel}</span></th>}
+            </tr>
+          </thead>
+          <tbody>
+            {first > 0 && <tr aria-hidden="true" class="filler" style={{ height: `${first * ROW}px` }}><td colSpan={columns.length} /></tr>}
+            {shown.map((line, k) => (
+              <tr key={first + k} aria-rowindex={first + k + 2} class={line.mark ? 'marked' : ''}>
+                {columns.map((column, i) => <Cell column={column} value={line.values[i]} most={most[i]} note={i === 0 ? line.mark : ''} />)}
+                {pick && <td><button type="button" class="small" onClick={() => pick(line.values)}>{pickLabel}</button></td>}
+              </tr>
+            ))}
+            {first + shown.length < lines.length && <tr aria-hidden="true" class="filler" style={{ height: `${(lines.length - first - shown.length) * ROW}px` }}><td colSpan={columns.length} /></tr>}
+          </tbody>
+        </table>
+      </div>
+    </div>
+  );
+}
+
+function Cell({ column, value, most, note }: { column: string; value: Value; most: number; note: string }) {
+  if (typeof value === 'number') {
+    const wide = column.endsWith('share') && most > 0 ? Math.min(100, value * 100) : 0;
+    return <td class="n">{wide > 0 && <i class="cellbar" style={{ width: `${wide}%` }} />}<span>{quantity(column, value)}</span></td>;
+  }
+  const text = value === null || value === undefined || value === '' ? '–' : typeof value === 'boolean' ? say(value ? 'page.yes' : 'page.no') : value;
+  return <td title={text}>{note && <b class="note" title={say(note)}>{say(`${note}.short`)}</b>}<bdi>{text}</bdi></td>;
+}
+
+/** Returns a column's heading; unknown ones are shown as they are named. */
+export function heading(column: string): string {
+  return column.startsWith('cause.') ? say(column.replace(/_ns$/, '')) : has(`column.${column}`) ? say(`column.${column}`) : column.replace(/_(ns|bytes|share|flop)$/, '').replaceAll('_', ' ');
+}
+
+function meaning(column: string): string | undefined {
+  return has(`column.${column}.means`) ? say(`column.${column}.means`) : undefined;
+}
+
+function isNumber(rows: Value[][], column: number): boolean {
+  return rows.some(row => typeof row[column] === 'number');
+}
+
+/** Device time first where there is one, else the first time, else the first number. */
+function startColumn(columns: string[], firstNumber: number): number {
+  for (const wanted of ['device_self_ns', 'device_total_ns', 'device_ns', 'total_ns', 'self_ns', 'ns']) {
+    const at = columns.findIndex(column => column === wanted || (wanted === 'ns' && column.endsWith('_ns')));
+    if (at >= 0) return at;
+  }
+  return firstNumber;
+}
+
+function compare(a: Value, b: Value): number {
+  if (typeof a === 'number' && typeof b === 'number') return a - b;
+  if (typeof a === 'number') return 1;
+  if (typeof b === 'number') return -1;
+  return String(a ?? '').localeCompare(String(b ?? ''));
+}
+
+/** Adds up what can be added (times, counts, sizes, shares); other columns keep a value only where all agree. */
+function grouped(lines: Line[], columns: string[], by: number): Line[] {
+  const groups = new Map<string, Line>();
+  for (const line of lines) {
+    const key = String(line.values[by] ?? '');
+    const known = groups.get(key);
+    if (!known) {
+      groups.set(key, { ...line, values: [...line.values] });
+      continue;
+    }
+    known.members += line.members;
+    known.mark ||= line.mark;
+    columns.forEach((column, i) => {
+      const [a, b] = [known.values[i], line.values[i]];
+      if (i === by) return;
+      if (typeof a === 'number' && typeof b === 'number' && addable(column)) known.values[i] = a + b;
+      else if (a !== b) known.values[i] = i === 0 ? say('page.members', { count: known.members }) : null;
+    });
+  }
+  return [...groups.values()];
+}
+
+function addable(column: string): boolean {
+  return !/mean|median|p\d\d|min|max|ratio|per_s|efficiency|rank|line/.test(column) && (/_ns$|_bytes$|_flop$|share$|count|calls|launches/.test(column));
+}
+
+function csv(columns: string[], lines: Line[]): string {
+  const cell = (value: Value) => {
+    const text = value === null || value === undefined ? '' : String(value);
+    // A leading sign would run as a formula in a spreadsheet.
+    const safe = typeof value === 'string' && /^[=+\-@\t]/.test(text) ? `'${text}` : text;
+    return /[",\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+  };
+  return [columns.join(','), ...lines.map(line => line.values.map(cell).join(','))].join('\n');
+}
+
+function markdown(columns: string[], lines: Line[]): string {
+  const cell = (column: string, value: Value) => (value === null || value === undefined ? '' : typeof value === 'number' ? quantity(column, value) : String(value)).replaceAll('|', '\\|').replaceAll('\n', ' ');
+  const row = (cells: string[]) => `| ${cells.join(' | ')} |`;
+  return [row(columns.map(heading)), row(columns.map(() => '---')), ...lines.slice(0, 200).map(line => row(columns.map((column, i) => cell(column, line.values[i]))))].join('\n');
+}
+

@@ -1,0 +1,72 @@
+"""StepsView: each step's time by cause, and which steps are not like the others."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from uncork.events import IntArray
+from uncork.measure import Measurement, MissingEvidence, Rank
+from uncork.measure.view_names import printable
+
+OUTLIER_RATIO = 1.5
+"""A step this much longer than the median is pointed out; so is one over three interquartile ranges above the third
+quartile (Tukey's far-out fence)."""
+WARM_UP_RATIO = 1.5
+_MOST_STEPS = 2_000
+
+
+@dataclass(frozen=True, eq=False)
+class StepsView(Measurement):
+    """The steps of one rank.
+
+    Args:
+        names: What each step is called: its number where the mark has one.
+        phases: ``warm_up steady outlier`` of each step.
+        causes: Causes with any time, by the time they take in all.
+        ns: Time of each cause in each step, int64 (causes, steps).
+        step_ns: Wall time of each step, int64 (steps,).
+    """
+
+    view: ClassVar[bool] = True
+
+    names: tuple[str, ...]
+    phases: tuple[str, ...]
+    causes: tuple[str, ...]
+    ns: IntArray
+    step_ns: IntArray
+
+    @classmethod
+    def of(cls, rank: Rank) -> "StepsView":
+        """Return the steps of a rank; missing where they are not marked."""
+        ledger, steps = rank.ledger, rank.timeline.steps
+        if not steps.marked or not len(steps):
+            raise MissingEvidence("steps")
+        total = ledger.ns.sum(axis=1)
+        order = [int(one) for one in np.argsort(-total, kind="stable") if total[one] > 0]
+        names = tuple(printable(name.rpartition("#")[2] or name) for name in steps.names)
+        return cls(
+            names=names[:_MOST_STEPS],
+            phases=phases(ledger.step_ns)[:_MOST_STEPS],
+            causes=tuple(ledger.causes[one] for one in order),
+            ns=ledger.ns[order][:, :_MOST_STEPS],
+            step_ns=ledger.step_ns[:_MOST_STEPS],
+        )
+
+
+def phases(step_ns: IntArray) -> tuple[str, ...]:
+    """Return for each step whether it belongs to the warm-up, is an outlier, or steady.
+
+    The warm-up is the run of steps at the beginning that are over `WARM_UP_RATIO` times the median of the rest.
+    """
+    count = len(step_ns)
+    if count < 3:
+        return ("steady",) * count
+    low, median, high = np.percentile(step_ns, [25, 50, 75])
+    long = step_ns > max(OUTLIER_RATIO * median, high + 3 * (high - low))
+    warm = 0
+    while warm < count // 2 and step_ns[warm] > WARM_UP_RATIO * np.median(step_ns[warm + 1 :]):
+        warm += 1
+    return tuple(
+        "warm_up" if place < warm else "outlier" if is_long else "steady" for place, is_long in enumerate(long.tolist())
+    )

@@ -1,0 +1,272 @@
+"""TimelineView: what the page's timeline draws, packed."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from uncork.calltree import CallTree, Place
+from uncork.events import EventTable, IntArray
+from uncork.measure import Measurement, MissingEvidence, Rank
+from uncork.measure.packed import pack
+from uncork.measure.view_curves import Curve, memory_curves, sampled_curves
+from uncork.measure.view_lanes import Lane, cause_lane, device_lanes, host_lanes, loader_lanes, step_lane
+from uncork.measure.view_names import Names, Texts
+from uncork.measure.view_sentences import longest, patterns
+from uncork.timeline import Timeline
+
+MOST_EVENTS = 1_500_000
+"""At about 5 bytes an event this keeps the page near 8 MB, and its memory below 300 MB."""
+MOST_DETAILS = 60_000
+"""Distinct (module, line, shapes, launch) combinations; beyond, the rarest kind of text is left out."""
+Columns = dict[str, npt.NDArray[np.generic]]
+
+
+@dataclass(frozen=True, eq=False)
+class TimelineView(Measurement):
+    """The timeline of one rank as the page draws it.
+
+    Args:
+        block: The packed columns (`uncork.measure.packed`).
+        events: Events in it.
+        left_out: Events of the recording that are not in it.
+    """
+
+    view: ClassVar[bool] = True
+
+    block: bytes
+    events: int
+    left_out: int
+
+    @classmethod
+    def of(cls, rank: Rank) -> "TimelineView":
+        """Return the view of a rank's events; for the shape of the block see frontend/src/trace.ts."""
+        timeline, ledger = rank.timeline, rank.ledger
+        if not len(timeline.host) and not len(timeline.device):
+            raise MissingEvidence("events")
+        host, device, notes = _kept(timeline)
+        names = Names()
+        start, end = _window(timeline, host, device)
+        pinned = [step_lane(timeline, names), cause_lane(ledger, names)]
+        streams = device_lanes(timeline, device, names)
+        threads = host_lanes(timeline, host, names)
+        loader = loader_lanes(rank.recording.loader, start, end, names)
+        lanes = [*(one for one in pinned if one), *streams, *threads, *loader]
+        start = min(start, *(int(lane.start_ns.min()) for lane in lanes if len(lane.start_ns)))
+        end = max(end, *(int((lane.start_ns + lane.dur_ns).max()) for lane in lanes if len(lane.start_ns)))
+        curves = [
+            *_curves(rank),
+            *sampled_curves(rank.recording.samples, start, end),
+        ]
+        links, places = _links(timeline, lanes)
+        detail, texts = _details(rank, lanes)
+        categories, of_name = names.category_codes()
+        meta = {
+            "origin_ns": str(start),
+            "span_ns": max(end - start, 1),
+            "tracks": [_track_meta(lane) for lane in lanes],
+            "curves": [_curve_meta(curve, number) for number, curve in enumerate(curves)],
+            "names": names.texts,
+            "categories": categories,
+            "texts": texts,
+            "longest": _longest(timeline, places),
+            "patterns": [
+                {
+                    "message": {"id": one.id, "params": one.params},
+                    "from_ns": one.from_ns - start,
+                    "to_ns": one.to_ns - start,
+                }
+                for one in patterns(timeline, ledger)
+            ],
+            "left_out": notes,
+        }
+        columns: Columns = {"category": of_name, **_event_columns(lanes, start), **detail, **links}
+        columns |= _curve_columns(curves, start)
+        delta = frozenset({"link_from", "link_to", *(name for name in columns if name.startswith("c") and name[-1] == "t")})
+        events = sum(len(lane.start_ns) for lane in lanes)
+        left = len(timeline.host) + len(timeline.device) - len(host) - len(device)
+        return cls(pack(meta, columns, delta), events, left)
+
+
+def _kept(timeline: Timeline) -> tuple[IntArray, IntArray, list[Mapping[str, object]]]:
+    """Return the host and device slices to show: all; or of the worst, median and best steps; or the longest."""
+    host, device, steps = timeline.host, timeline.device, timeline.steps
+    all_host, all_device = np.arange(len(host)), np.arange(len(device))
+    count = len(host) + len(device)
+    if count <= MOST_EVENTS:
+        return all_host, all_device, []
+    notes: list[Mapping[str, object]] = []
+    if len(steps) >= 3:
+        order = np.argsort(steps.dur_ns, kind="stable")
+        chosen = sorted({int(order[0]), int(order[len(order) // 2]), int(order[-1])})
+        spans = [(int(steps.start_ns[one]), int(steps.end_ns[one])) for one in chosen]
+        all_host = all_host[_within(host.start_ns, host.end_ns, spans)]
+        all_device = all_device[_within(device.start_ns, device.end_ns, spans)]
+        params = {"count": count, "steps": ", ".join(steps.names[one] or str(one) for one in chosen)}
+        notes.append({"id": "page.timeline.three_steps", "params": params})
+    left = len(all_host) + len(all_device)
+    if left > MOST_EVENTS:
+        durations = np.concatenate([host.dur_ns[all_host], device.dur_ns[all_device]])
+        least = int(np.partition(durations, left - MOST_EVENTS)[left - MOST_EVENTS]) + 1
+        all_host = all_host[host.dur_ns[all_host] >= least]
+        all_device = all_device[device.dur_ns[all_device] >= least]
+        notes.append({"id": "page.timeline.longest_only", "params": {"count": left, "least_ns": least}})
+    return all_host, all_device, notes
+
+
+def _within(start_ns: IntArray, end_ns: IntArray, spans: Sequence[tuple[int, int]]) -> npt.NDArray[np.bool_]:
+    inside = np.zeros(len(start_ns), bool)
+    for start, end in spans:
+        inside |= (start_ns < end) & (end_ns > start)
+    return inside
+
+
+def _window(timeline: Timeline, host: IntArray, device: IntArray) -> tuple[int, int]:
+    starts = [timeline.host.start_ns[host], timeline.device.start_ns[device], timeline.steps.start_ns]
+    ends = [timeline.host.end_ns[host], timeline.device.end_ns[device], timeline.steps.end_ns]
+    return int(np.concatenate(starts).min()), int(np.concatenate(ends).max())
+
+
+def _curves(rank: Rank) -> list[Curve]:
+    """Return the memory curves of the recording, else of its deep window, which has a time of its own."""
+    curves = memory_curves(rank.timeline, "memory")
+    return curves or (memory_curves(rank.deep, "deep_memory") if rank.deep is not rank.timeline else [])
+
+
+def _track_meta(lane: Lane) -> Mapping[str, object]:
+    return {"group": lane.group, "role": lane.role, "label": lane.label, "rows": lane.rows, "main": lane.main}
+
+
+def _curve_meta(curve: Curve, number: int) -> Mapping[str, object]:
+    return {
+        "group": curve.group,
+        "label": curve.label,
+        "unit": curve.unit,
+        "most": curve.most,
+        "series": [
+            {"label": key, "time": f"c{number}_{place}_t", "value": f"c{number}_{place}_v"}
+            for place, key in enumerate(curve.series)
+        ],
+    }
+
+
+def _curve_columns(curves: Sequence[Curve], start_ns: int) -> Columns:
+    columns: Columns = {}
+    for number, curve in enumerate(curves):
+        origin = start_ns
+        if curve.group == "deep_memory":
+            origin = min(int(when[0]) for when, _ in curve.series.values() if len(when))
+        for place, (when, value) in enumerate(curve.series.values()):
+            columns[f"c{number}_{place}_t"] = when - origin
+            columns[f"c{number}_{place}_v"] = value.astype(np.float32)
+    return columns
+
+
+def _event_columns(lanes: Sequence[Lane], start_ns: int) -> Columns:
+    """Return the columns gap (to the row's previous event), dur and name of all lanes, one after another."""
+    gaps = []
+    for lane in lanes:
+        end = lane.start_ns + lane.dur_ns
+        gap = lane.start_ns - np.concatenate([[start_ns], end[:-1]])
+        first = np.cumsum([0, *lane.rows[:-1]])
+        gap[first] = lane.start_ns[first] - start_ns
+        gaps.append(gap)
+    return {
+        "gap": np.concatenate(gaps),
+        "dur": np.concatenate([lane.dur_ns for lane in lanes]),
+        "name": np.concatenate([lane.name for lane in lanes]),
+    }
+
+
+def _links(timeline: Timeline, lanes: Sequence[Lane]) -> tuple[Columns, Mapping[str, IntArray]]:
+    """Return the pairs (launching event, device event) in order of the latter; and where each slice stands."""
+    at = {
+        "host": np.full(len(timeline.host), -1, np.int64),
+        "device": np.full(len(timeline.device), -1, np.int64),
+    }
+    offset = 0
+    for lane in lanes:
+        if lane.role in at:
+            at[lane.role][lane.source] = offset + np.arange(len(lane.source))
+        offset += len(lane.source)
+    launch = timeline.device.launch
+    linked = np.flatnonzero((launch >= 0) & (at["device"] >= 0))
+    linked = linked[at["host"][launch[linked]] >= 0]
+    linked = linked[np.argsort(at["device"][linked], kind="stable")]
+    return {"link_from": at["host"][launch[linked]], "link_to": at["device"][linked]}, at
+
+
+def _longest(timeline: Timeline, at: Mapping[str, IntArray]) -> list[int]:
+    slices, on_device = longest(timeline)
+    return [int(place) for place in at["device" if on_device else "host"][slices] if place >= 0]
+
+
+def _details(rank: Rank, lanes: Sequence[Lane]) -> tuple[Columns, list[str]]:
+    """Return per event the number of its detail, per detail the numbers of its texts, and the texts."""
+    timeline = rank.timeline
+    tree = CallTree(timeline)
+    codes = []
+    for lane in lanes:
+        known = np.full((4, len(lane.source)), -1, np.int64)
+        if lane.role == "host":
+            known[:3] = tree.module[lane.source], tree.place[lane.source], _shapes(timeline, lane.source)
+        elif lane.role == "device":
+            op = timeline.launch_op[lane.source]
+            safe = np.maximum(op, 0)
+            around = np.stack([tree.module[safe], tree.place[safe], _shapes(timeline, safe)])
+            known[:3] = np.where(op >= 0, around, -1)
+            known[3] = lane.source
+        codes.append(known)
+    whole = np.concatenate(codes, axis=1)
+    whole[3] = _launch_notes(timeline, whole[3])
+    for rarest in (3, 2, 1):
+        used, back = np.unique(whole, axis=1, return_inverse=True)
+        if used.shape[1] <= MOST_DETAILS:
+            break
+        whole[rarest] = -1
+    used, back = np.unique(whole, axis=1, return_inverse=True)
+    texts = Texts()
+    say = (
+        lambda index: tree.modules[index],
+        lambda index: _place_text(tree.places[index]),
+        lambda index: timeline.events.strings.raw(index).decode("utf-8", "replace"),
+        lambda index: _launch_text(timeline.events, index),
+    )
+    columns: Columns = {"detail": back.reshape(-1).astype(np.int64)}
+    for row, (field, spell) in enumerate(zip(("module", "place", "shapes", "note"), say, strict=True)):
+        numbers = {int(one): texts.number(spell(int(one))) if one >= 0 else 0 for one in np.unique(used[row])}
+        columns[f"detail_{field}"] = np.array([numbers[int(one)] for one in used[row]], np.int64)
+    return columns, texts.texts
+
+
+def _shapes(timeline: Timeline, slices: IntArray) -> IntArray:
+    return timeline.events.texts("Input Dims")[timeline.host.row[slices]]
+
+
+def _launch_notes(timeline: Timeline, slices: IntArray) -> IntArray:
+    """Return for each device slice a row of the event table that was launched alike (grid, block, bytes), else -1."""
+    table = timeline.events
+    found = np.full(len(slices), -1, np.int64)
+    place = np.flatnonzero(slices >= 0)
+    rows = timeline.device.row[slices[place]]
+    keys = np.stack([table.texts("grid")[rows], table.texts("block")[rows], table.ints("bytes")[rows]])
+    if not keys.shape[1]:
+        return found
+    used, first, back = np.unique(keys, axis=1, return_index=True, return_inverse=True)
+    told = (used >= 0).any(axis=0)
+    found[place] = np.where(told[back.reshape(-1)], rows[first][back.reshape(-1)], -1)
+    return found
+
+
+def _launch_text(table: EventTable, row: int) -> str:
+    parts = [f"{key} {value}" for key in ("grid", "block") if (value := table.arg(row, key)) is not None]
+    size = table.arg(row, "bytes")
+    return " · ".join([*parts, *([f"{size:,} bytes"] if isinstance(size, int) else [])])
+
+
+def _place_text(place: Place) -> str:
+    return f"{place.file}:{place.line}" + (f" {place.function}" if place.function else "")
+
+

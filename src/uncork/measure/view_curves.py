@@ -1,0 +1,106 @@
+"""Curves: memory and sampled figures over time, thinned to what a page can show without losing a peak."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from uncork.events import IntArray, Kind
+from uncork.measure.view_names import printable
+from uncork.recording import SampleTable
+from uncork.timeline import Timeline
+
+FloatArray = npt.NDArray[np.float64]
+
+# A screen is some 4,000 pixels wide at most; each bucket keeps its first, lowest, highest and last point.
+_MOST_BUCKETS = 5_000
+_MOST_SAMPLED = 14
+_PER_CORE = "cpu_core_share/"
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """Series on one scale.
+
+    Args:
+        group: ``memory``, ``deep_memory`` (of the recorder's deep window, which has its own time) or ``counters``.
+        label: Message id and parameters.
+        unit: Ends as names of that unit do: ``_bytes``, ``share``, ``count``.
+        series: Catalogue key → (time in ns since the epoch, value).
+    """
+
+    group: str
+    label: Mapping[str, object]
+    unit: str
+    series: Mapping[str, tuple[IntArray, FloatArray]]
+
+    @property
+    def most(self) -> float:
+        """Return the highest value of all series, 0 where there is none."""
+        return max((float(value.max()) for _, value in self.series.values() if len(value)), default=0.0)
+
+
+def memory_curves(timeline: Timeline, group: str) -> list[Curve]:
+    """Return what was allocated and reserved over time, one curve per device; the host's where nothing else is."""
+    table = timeline.events
+    rows = np.flatnonzero(table.of_kind(Kind.MEMORY))
+    if not len(rows):
+        return []
+    rows = rows[np.argsort(table.ts_ns[rows], kind="stable")]
+    kind, index = table.ints("Device Type")[rows], table.ints("Device Id")[rows]
+    allocated = table.ints("Total Allocated")[rows]
+    reserved = table.ints("Total Reserved")[rows]
+    changed = table.ints("Bytes", missing=0)[rows]
+    curves = []
+    for device_type, device in sorted({*zip(kind.tolist(), index.tolist(), strict=True)}):
+        here = (kind == device_type) & (index == device)
+        total = allocated[here]
+        if (total < 0).all():
+            total = np.cumsum(changed[here])
+            total -= min(int(total.min()), 0)
+        when = table.ts_ns[rows[here]]
+        series = {"page.series.allocated": _thinned(when, np.maximum(total, 0).astype(np.float64))}
+        if (reserved[here] > 0).any():
+            series["page.series.reserved"] = _thinned(when, np.maximum(reserved[here], 0).astype(np.float64))
+        # Device type 0 is the host (c10::DeviceType).
+        label = {"id": "page.curve.host_memory"} if device_type == 0 else {
+            "id": "page.curve.device_memory",
+            "params": {"device": device},
+        }
+        curves.append(Curve(group, label, "memory_bytes", series))
+    return curves
+
+
+def sampled_curves(samples: SampleTable | None, start_ns: int, end_ns: int) -> list[Curve]:
+    """Return the figures sampled beside the program within a window; the cores' as their mean."""
+    if samples is None:
+        return []
+    series = dict(samples.series)
+    cores = [series.pop(name) for name in list(series) if name.startswith(_PER_CORE)]
+    if cores:
+        shortest = min(len(value) for _, value in cores)
+        series["cpu_share"] = (cores[0][0][:shortest], np.mean([value[:shortest] for _, value in cores], axis=0))
+    curves = []
+    for name, (when, value) in sorted(series.items()):
+        inside = (when >= start_ns) & (when <= end_ns) & np.isfinite(value) & (value >= 0)
+        if inside.sum() < 2:
+            continue
+        label = {"id": "page.curve.sampled", "params": {"name": printable(name)}}
+        unit = name.partition("/")[0]
+        curves.append(Curve("counters", label, unit, {"page.series.sampled": _thinned(when[inside], value[inside])}))
+    return curves[:_MOST_SAMPLED]
+
+
+def _thinned(when_ns: IntArray, value: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Return the points of a step curve that can be told apart on a screen: per bucket first, lowest, highest, last."""
+    if len(when_ns) <= 4 * _MOST_BUCKETS:
+        return when_ns, value
+    span = max(int(when_ns[-1] - when_ns[0]), 1)
+    bucket = np.minimum((when_ns - when_ns[0]) * _MOST_BUCKETS // span, _MOST_BUCKETS - 1)
+    edges = np.flatnonzero(np.diff(bucket)) + 1
+    first = np.concatenate([[0], edges])
+    last = np.concatenate([edges - 1, [len(bucket) - 1]])
+    order = np.lexsort((value, bucket))
+    kept = np.unique(np.concatenate([first, last, order[first], order[last]]))
+    return when_ns[kept], value[kept]
