@@ -37,7 +37,7 @@ class TimedDataset:
 
 
 def time_fetchers(fetch_module: Any, writer: Callable[[], SpanWriter | None], guard: Callable[..., object]) -> None:
-    """Patch both fetchers: spans ``fetch`` (value: items), ``item_max`` (index) and ``collate`` (bytes)."""
+    """Patch both fetchers: spans ``fetch`` (the items of a batch; value: how many), ``item_max`` (index) and ``collate`` (bytes)."""
     for fetcher in (fetch_module._MapDatasetFetcher, fetch_module._IterableDatasetFetcher):
         _time_fetcher(fetcher, writer, guard)
 
@@ -78,8 +78,9 @@ def _time_fetcher(fetcher: Any, writer: Callable[[], SpanWriter | None], guard: 
     def ended(self: Any, spans: SpanWriter, begun_ns: int, ended_ns: int, data: Any, index: Any) -> None:
         collate_begun_ns, collate_ended_ns = self._uncork["collate"]
         count = len(index) if self.auto_collation and hasattr(index, "__len__") else 1
-        spans.add("fetch", begun_ns, ended_ns, count)
-        if collate_begun_ns >= begun_ns:
+        collated = collate_begun_ns >= begun_ns
+        spans.add("fetch", begun_ns, collate_begun_ns if collated else ended_ns, count)
+        if collated:
             spans.add("collate", collate_begun_ns, collate_ended_ns, batch_bytes(data))
         items = self._uncork.get("items")
         if items is not None and items.slowest_ns:

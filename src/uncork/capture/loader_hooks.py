@@ -3,11 +3,11 @@
 import functools
 import os
 import threading
-import weakref
 from typing import Any
 
 from uncork.capture.loader import InGet, clock, original_loop, time_fetchers, time_pickler, worker_loop
 from uncork.capture.recorder import Recorder
+from uncork.capture.settings import of_loader
 from uncork.capture.spans import SpanWriter
 
 
@@ -43,9 +43,8 @@ def _hook_iter(loader_class: Any, recorder: Recorder) -> None:
         return original(self)
 
     def note(loader: Any) -> None:
-        recorder.seen["loader_now"] = weakref.ref(loader)
-        if "loader" not in recorder.seen:
-            recorder.seen["loader"] = weakref.ref(loader)
+        recorder.seen["loader_now"] = of_loader(loader)
+        recorder.seen.setdefault("loader", recorder.seen["loader_now"])
 
     loader_class.__iter__ = __iter__
 

@@ -14,28 +14,28 @@ class CaptureOptions:
     """What to record.
 
     Args:
-        skip_steps: Steps to leave out before the first window; None lets the recorder choose.
-        steps: Steps in the light window; None lets the recorder choose.
-        seconds_limit: Interrupt the program after this many seconds, as Ctrl-C would.
-        exit_when_done: End the program as soon as every window is recorded.
+        skip: Steps to leave out before the first window; None lets the recorder choose.
+        steps: End the program after this many steps.
+        seconds: Interrupt the program after this time, as Ctrl-C would.
+        then_exit: End the program as soon as every window is recorded.
         stacks: Record Python stacks in the deep window.
         shapes: Record shapes in the deep window.
         memory: Record allocations in the deep window.
         deep: Record a deep window at all.
         functions: Record a cProfile window.
-        armed: Wait for ``uncork trigger PID`` before the first window.
+        arm: Wait for ``uncork trigger PID`` before the first window.
     """
 
-    skip_steps: int | None = None
+    skip: int | None = None
     steps: int | None = None
-    seconds_limit: float | None = None
-    exit_when_done: bool = False
+    seconds: float | None = None
+    then_exit: bool = False
     stacks: bool = True
     shapes: bool = True
     memory: bool = True
     deep: bool = True
     functions: bool = True
-    armed: bool = False
+    arm: bool = False
 
 
 @dataclass(frozen=True)

@@ -46,12 +46,12 @@ def stages(options: CaptureOptions, *, loader_depth: int, aligned: bool) -> list
         aligned: Several ranks run in step, so every length is a count of steps and none a time.
     """
     settle = min(loader_depth, 32) + 1
-    skip = options.skip_steps
-    warm = Stage("warmup", skip or 3, skip or 1, 0 if skip else 2 * LONG_STEP_NS)
+    skip = options.skip
+    warm = Stage("warmup", 3, 1, 2 * LONG_STEP_NS) if skip is None else Stage("warmup", skip, skip, 0)
     first = [
         warm,
         Stage("baseline", 4, 2, 2 * LONG_STEP_NS),
-        Stage("light", options.steps or 3, 1, 2 * LONG_STEP_NS),
+        Stage("light", 3, 1, 2 * LONG_STEP_NS),
         Stage("functions", 2, 1, LONG_STEP_NS),
         Stage("deep", 1, 1, 0),
         Stage("settle", settle, 1, 4 * LONG_STEP_NS),
@@ -60,14 +60,14 @@ def stages(options: CaptureOptions, *, loader_depth: int, aligned: bool) -> list
     second = [
         Stage("settle", settle, 1, 4 * LONG_STEP_NS, 2),
         Stage("baseline", 20, 3, 4 * LONG_STEP_NS, 2),
-        Stage("light", options.steps or 10, 3, 4 * LONG_STEP_NS, 2),
+        Stage("light", 10, 3, 4 * LONG_STEP_NS, 2),
         Stage("functions", 10, 2, 2 * LONG_STEP_NS, 2),
         Stage("deep", 2, 1, 2 * LONG_STEP_NS, 2),
         Stage("settle", settle, 1, 4 * LONG_STEP_NS, 2),
         Stage("baseline2", 20, 3, 4 * LONG_STEP_NS, 2),
     ]
     wanted = [stage for stage in first + second if _asked(stage.name, options)]
-    if not aligned and options.steps is None:
+    if not aligned:
         return wanted
     return [Stage(stage.name, stage.most, stage.most, 0, stage.number) for stage in wanted]
 

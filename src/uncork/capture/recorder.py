@@ -213,6 +213,8 @@ class Recorder:
             self._end_window()
         if self.window is None and not self.complete:
             self._next_window()
+        if self.orders.options.steps is not None and self.finder.seen >= self.orders.options.steps:
+            raise SystemExit(0)
         if now_ns - self._last_write_ns > WRITE_EVERY_NS:
             self._last_write_ns = now_ns
             self._write(ended=False, fresh=False)
@@ -246,7 +248,7 @@ class Recorder:
     def _next_window(self) -> None:
         """Begin the next window of the plan that can be recorded."""
         if self._ahead is None:
-            if self.orders.options.armed and not (Path(self.orders.folder) / "go").exists():
+            if self.orders.options.arm and not (Path(self.orders.folder) / "go").exists():
                 return
             depth, world = settings.loader_depth(self.seen), settings.rank(self.torch)[1]
             self._ahead = plan.stages(self.orders.options, loader_depth=depth, aligned=world > 1)
@@ -350,7 +352,7 @@ class Recorder:
         self.spans.end()
         self._write(ended=False)
         (self.home() / "complete").touch()
-        if self.orders.options.exit_when_done:
+        if self.orders.options.then_exit:
             raise SystemExit(0)
 
     # --- what is written ---------------------------------------------------------------------------------------

@@ -21,9 +21,8 @@ def rank(torch: Any) -> tuple[int, int]:
 
 def loader_depth(seen: Mapping[str, Any]) -> int:
     """Return how many batches the workers of the program's loader hold ready."""
-    loader = _alive(seen.get("loader"))
-    workers = getattr(loader, "num_workers", 0) or 0
-    return workers * (getattr(loader, "prefetch_factor", None) or 2) if workers else 0
+    told = seen.get("loader", {})
+    return int((told.get("num_workers") or 0) * (told.get("prefetch_factor") or 2))
 
 
 def facts(torch: Any, seen: Mapping[str, Any], modules: Mapping[str, Any]) -> dict[str, Any]:
@@ -33,7 +32,7 @@ def facts(torch: Any, seen: Mapping[str, Any], modules: Mapping[str, Any]) -> di
         "host": host,
         "devices": lambda: _devices(torch),
         "settings": lambda: {
-            **_attempt(lambda: _loader(_alive(seen.get("loader")))),
+            **seen.get("loader", {}),
             **_attempt(lambda: _model(_alive(seen.get("model")))),
             **_attempt(lambda: _optimizer([_alive(one) for one in seen.get("optimizers", ())])),
             **_attempt(lambda: _switches(torch)),
@@ -105,9 +104,8 @@ def _devices(torch: Any) -> list[dict[str, Any]]:
     return found
 
 
-def _loader(loader: Any) -> dict[str, Any]:
-    if loader is None:
-        return {}
+def of_loader(loader: Any) -> dict[str, Any]:
+    """Return the settings of a DataLoader; it may be gone when they are written, since its iterator outlives it."""
     found = {
         name: getattr(loader, name, None)
         for name in ("num_workers", "batch_size", "pin_memory", "persistent_workers", "prefetch_factor", "drop_last")

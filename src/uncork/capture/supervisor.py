@@ -22,6 +22,7 @@ from uncork.capture.launch import command_for, environment_for
 from uncork.capture.options import CaptureOptions
 from uncork.capture.samples import HostSampler
 from uncork.capture.signals import Relay
+from uncork.capture.trigger import GO, register
 from uncork.recording import RunFolder
 
 GRACE_S = 10.0
@@ -77,7 +78,12 @@ def record(argv: list[str], *, module: bool, into: Path, options: CaptureOptions
     }
     if rank == 0:
         write_json(folder / RunFolder.RECORDING, about)
-    code, stopped = _watch(command, folder, options, samples=rank == 0)
+    note = _arm(folder) if options.arm else None
+    try:
+        code, stopped = _watch(command, folder, options, samples=rank == 0)
+    finally:
+        if note is not None:
+            note.unlink(missing_ok=True)
     if rank == 0:
         _wait_for_ranks(folder)
     pack(folder, [rank] if "RANK" in os.environ else None)
@@ -93,6 +99,12 @@ def record(argv: list[str], *, module: bool, into: Path, options: CaptureOptions
         write_json(folder / RunFolder.RECORDING, about)
     shown = 0 if stopped else about["exit_code"]
     return CaptureResult(folder, shown, None if stopped else about["signal"], problem, rank == 0, stopped)
+
+
+def _arm(folder: Path) -> Path:
+    """Say how to start the recording, and note where this run lies; return the note."""
+    sys.stderr.write(f"uncork: armed; to record from the next step on, type: uncork trigger {os.getpid()}\n")
+    return register(os.getpid(), folder)
 
 
 def end_as(result: CaptureResult) -> None:
@@ -119,7 +131,7 @@ def _prepare(folder: Path, rank: int) -> None:
     for old in [*folder.glob("rank[0-9]*"), *folder.glob("extra[0-9]*")]:
         if old.is_dir():
             shutil.rmtree(old, ignore_errors=True)
-    for name in (TORCH_FOUND, "go", RunFolder.RECORDING, RunFolder.SAMPLES, RunFolder.REPORT_JSON, RunFolder.REPORT_HTML):
+    for name in (TORCH_FOUND, GO, RunFolder.RECORDING, RunFolder.SAMPLES, RunFolder.REPORT_JSON, RunFolder.REPORT_HTML):
         (folder / name).unlink(missing_ok=True)
 
 
@@ -132,7 +144,7 @@ def _watch(command: list[str], folder: Path, options: CaptureOptions, *, samples
         if samples:
             with contextlib.suppress(Exception):
                 sampler = HostSampler(folder / RunFolder.SAMPLES, child.pid)
-        limit = Limit(options.seconds_limit)
+        limit = Limit(options.seconds)
         while child.poll() is None:
             relay.wait(min(sampler.wait_s() if sampler else 0.5, limit.wait_s()))
             limit.press(child)

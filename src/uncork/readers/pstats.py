@@ -1,0 +1,108 @@
+"""Reads cProfile's files (pstats): Python functions with calls, own and total time, and who called whom."""
+
+import marshal
+from pathlib import Path
+
+import numpy as np
+
+from uncork.errors import UnreadableError
+from uncork.recording import FunctionTable, Recording
+from uncork.units import NS_PER_S
+
+ORDER = 40
+MOST_BYTES = 512 << 20
+"""A profile of a hundred thousand functions is 20 MB."""
+_OURS = ("uncork/capture/", "uncork\\capture\\")
+_DICT = (ord("{"), ord("{") | 0x80)
+"""marshal's code for a dict, and the same with its reference flag."""
+
+Key = tuple[str, int, str]
+Row = tuple[int, int, float, float, dict[Key, tuple[int, int, float, float]]]
+
+
+def claims(head: bytes, path: Path) -> bool:
+    """Return whether a file begins as cProfile's marshalled dict does."""
+    del path
+    return len(head) > 2 and head[0] in _DICT and head[1] in (0x28, 0x29, 0xA8, 0xA9)
+
+
+def read(path: Path) -> list[Recording]:
+    """Return one recording that holds functions only."""
+    return [Recording(source=str(path), format="pstats", functions=read_functions(path))]
+
+
+def read_functions(path: Path) -> FunctionTable:
+    """Return the functions of a pstats file.
+
+    Raises:
+        UnreadableError: The file is no pstats file, or holds anything but plain figures.
+    """
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            raise UnreadableError(f"{path}: is larger than any profile of Python functions.")
+        raw = path.read_bytes()
+        # marshal runs nothing; a code object in it is data, and refused below like every other stranger.
+        stats = marshal.loads(raw)  # noqa: S302
+    except OSError as error:
+        raise UnreadableError(f"{path}: cannot be opened ({error.strerror}).") from error
+    except (ValueError, EOFError, TypeError, MemoryError) as error:
+        raise UnreadableError(f"{path}: is no cProfile file, or is cut off.") from error
+    return _table(_checked(stats, path))
+
+
+def _checked(stats: object, path: Path) -> dict[Key, Row]:
+    """Return the rows if every part has the shape that cProfile writes."""
+    if isinstance(stats, dict) and all(_is_key(key) and _is_row(row) for key, row in stats.items()):
+        return stats
+    raise UnreadableError(f"{path}: is no cProfile file.", "Give a file of cProfile.Profile.dump_stats or -o.")
+
+
+def _is_key(key: object) -> bool:
+    return (
+        isinstance(key, tuple)
+        and len(key) == 3
+        and isinstance(key[0], str)
+        and isinstance(key[1], int)
+        and isinstance(key[2], str)
+    )
+
+
+def _is_row(row: object) -> bool:
+    if not (isinstance(row, tuple) and len(row) == 5 and isinstance(row[4], dict) and _are_figures(row[:4])):
+        return False
+    return all(
+        _is_key(key) and isinstance(edge, tuple) and len(edge) == 4 and _are_figures(edge) for key, edge in row[4].items()
+    )
+
+
+def _are_figures(values: tuple[object, ...]) -> bool:
+    return all(isinstance(value, (int, float)) and -1e15 < value < 1e15 for value in values)
+
+
+def _table(stats: dict[Key, Row]) -> FunctionTable:
+    """Return the rows as columns; the recorder's own functions are left out, their callers keep the edge's absence."""
+    kept = [key for key in stats if not any(part in key[0] for part in _OURS)]
+    place = {key: index for index, key in enumerate(kept)}
+    rows = [stats[key] for key in kept]
+    edges = [
+        (place[caller], index, edge[3], edge[1])
+        for index, row in enumerate(rows)
+        for caller, edge in row[4].items()
+        if caller in place
+    ]
+    return FunctionTable(
+        file=tuple(key[0] for key in kept),
+        line=np.array([key[1] for key in kept], np.int64),
+        name=tuple(key[2] for key in kept),
+        calls=np.array([row[1] for row in rows], np.int64),
+        self_ns=_ns([row[2] for row in rows]),
+        total_ns=_ns([row[3] for row in rows]),
+        edge_caller=np.array([edge[0] for edge in edges], np.int64),
+        edge_callee=np.array([edge[1] for edge in edges], np.int64),
+        edge_total_ns=_ns([edge[2] for edge in edges]),
+        edge_calls=np.array([edge[3] for edge in edges], np.int64),
+    )
+
+
+def _ns(seconds: list[float]) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+    return np.rint(np.array(seconds, np.float64) * NS_PER_S).astype(np.int64)

@@ -1,0 +1,222 @@
+"""Reads what `uncork run` left: one Recording per rank, durations from the light window, places from the deep one."""
+
+import csv
+import json
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from uncork.errors import UnreadableError
+from uncork.readers import kineto
+from uncork.readers.pstats import read_functions
+from uncork.readers.source import Progress
+from uncork.recording import Device, Flags, Recording, RunFolder, RunInfo, SampleTable, SpanTable, StackSample, Window
+
+ORDER = 5
+"""Asked first: a folder is nobody else's."""
+MOST_TEXT_BYTES = 256 << 20
+MOST_ROWS = 2_000_000
+
+
+def claims(head: bytes, path: Path) -> bool:
+    """Return whether a path is a run folder."""
+    del head
+    return RunFolder.is_one(path)
+
+
+def read(path: Path, progress: Progress | None = None) -> list[Recording]:
+    """Return the recordings of a run folder, one per rank.
+
+    Args:
+        path: The folder.
+        progress: Told how far reading of a trace has come.
+    """
+    folder = RunFolder(path)
+    about = _json(path / RunFolder.RECORDING)
+    samples = _samples(path / RunFolder.SAMPLES)
+    found = [_rank(home, about, samples, progress) for home in folder.ranks()]
+    useful = [one for one in found if one.events is not None or one.deep is not None or one.functions is not None]
+    if not useful:
+        raise UnreadableError(f"{path}: nothing was recorded in this run.", _advice(about, found))
+    return useful
+
+
+def _advice(about: Mapping[str, Any], found: list[Recording]) -> str:
+    """Return why a run folder is empty, and what to do next."""
+    problem = about.get("problem")
+    if problem == "torch-not-imported":
+        return "The program never imported torch."
+    if problem == "torch-too-old":
+        return "Its torch is older than 2.3; record a trace with torch.profiler and give that to uncork analyze."
+    steps = max((one.run.steps_seen for one in found if one.run), default=0)
+    if steps:
+        return f"The program ended after {steps} steps; let it make at least 12."
+    return "No training or inference step was seen; mark one with uncork.step() in the program's loop."
+
+
+def _rank(home: Path, about: Mapping[str, Any], samples: SampleTable | None, progress: Progress | None) -> Recording:
+    """Return one rank's recording from its folder."""
+    told = _json(home / RunFolder.RECORDING) if (home / RunFolder.RECORDING).is_file() else {}
+    notes = list(_texts(told.get("notes")))
+    light = _trace(home / RunFolder.LIGHT, notes, progress)
+    deep = _trace(home / RunFolder.DEEP, notes, progress)
+    functions = None
+    if (home / RunFolder.FUNCTIONS).is_file():
+        try:
+            functions = read_functions(home / RunFolder.FUNCTIONS)
+        except UnreadableError:
+            notes.append("functions-unreadable")
+    first = light or deep
+    return Recording(
+        source=str(home.parent),
+        format="run",
+        events=light.events if light else None,
+        rank=int(home.name[4:]),
+        world_size=_int(told.get("world_size")),
+        deep=deep,
+        devices=_devices(told.get("devices")) or (first.devices if first else ()),
+        host=_mapping(told.get("host")) or _mapping(about.get("host")),
+        flags=light.flags if light else Flags(),
+        versions={key: str(value) for key, value in _mapping(told.get("versions")).items()},
+        groups=first.groups if first else {},
+        repairs=light.repairs if light else {},
+        functions=functions,
+        loader=_spans(home / RunFolder.SPANS),
+        samples=samples,
+        stacks=_stacks(home),
+        run=_info(told, about, tuple(dict.fromkeys(notes))),
+    )
+
+
+def _info(told: Mapping[str, Any], about: Mapping[str, Any], notes: tuple[str, ...]) -> RunInfo:
+    windows = [_mapping(window) for window in told.get("windows") or () if isinstance(window, dict)]
+    return RunInfo(
+        command=_texts(about.get("command")),
+        exit_code=_int(about.get("exit_code")),
+        step_rule=str(told.get("step_rule") or "none"),
+        steps_seen=_int(told.get("steps_seen")) or 0,
+        windows=tuple(
+            Window(str(window.get("name")), tuple(int(one) for one in window.get("step_ns") or ())) for window in windows
+        ),
+        user_profiler=bool(told.get("user_profiler")),
+        notes=notes,
+        settings=_mapping(told.get("settings")),
+    )
+
+
+def _trace(path: Path, notes: list[str], progress: Progress | None) -> Recording | None:
+    """Return a window's trace, packed or (after a kill of everything) plain; None where there is none."""
+    plain = path.with_name(path.name.removesuffix(".gz"))
+    present = path if path.is_file() else plain if plain.is_file() else None
+    if present is None:
+        return None
+    try:
+        found = kineto.read(present, progress)
+    except UnreadableError:
+        notes.append(f"{path.name.split('.')[0]}-unreadable")
+        return None
+    return replace(found[0], source=str(present)) if found else None
+
+
+def _spans(path: Path) -> SpanTable | None:
+    """Return the loader's spans in order of time; a line that was cut by a kill is left out."""
+    stages: dict[str, int] = {}
+    rows: list[tuple[int, int, int, int, int]] = []
+    for line in _lines(path):
+        try:
+            told = json.loads(line)
+            stage = stages.setdefault(str(told["stage"]), len(stages))
+            rows.append((stage, *(int(told[key]) for key in ("worker", "start_ns", "dur_ns", "value"))))  # type: ignore[arg-type]
+        except (ValueError, KeyError, TypeError):
+            continue
+    if not rows:
+        return None
+    table = np.array(rows, np.int64)
+    table = table[np.argsort(table[:, 2], kind="stable")]
+    stage, worker, start_ns, dur_ns, value = (np.ascontiguousarray(column) for column in table.T)
+    return SpanTable(tuple(stages), stage, worker, start_ns, dur_ns, value)
+
+
+def _samples(path: Path) -> SampleTable | None:
+    """Return the samples by series."""
+    columns: defaultdict[str, tuple[list[int], list[float]]] = defaultdict(lambda: ([], []))
+    for row in csv.reader(_lines(path)):
+        try:
+            time_ns, value = int(row[0]), float(row[2])
+        except (ValueError, IndexError):
+            continue
+        columns[row[1]][0].append(time_ns)
+        columns[row[1]][1].append(value)
+    if not columns:
+        return None
+    return SampleTable({name: (np.array(at, np.int64), np.array(of)) for name, (at, of) in columns.items()})
+
+
+def _stacks(home: Path) -> tuple[StackSample, ...]:
+    """Return the sampled frames of the main process and of all workers, like ones counted together."""
+    counts: defaultdict[tuple[str, str, int, str], int] = defaultdict(int)
+    for path in sorted(home.glob("stacks*.json")):
+        try:
+            rows = json.loads(_text(path))
+            for row in rows:
+                counts[str(row["where"]), str(row["file"]), int(row["line"]), str(row["function"])] += int(row["count"])
+        except (UnreadableError, ValueError, KeyError, TypeError, RecursionError):
+            continue
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return tuple(StackSample(*where, count) for where, count in ordered)
+
+
+def _lines(path: Path) -> list[str]:
+    return _text(path).splitlines()[:MOST_ROWS] if path.is_file() else []
+
+
+def _text(path: Path) -> str:
+    try:
+        if path.stat().st_size > MOST_TEXT_BYTES:
+            raise UnreadableError(f"{path}: is too large for a file of a run folder.")
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise UnreadableError(f"{path}: cannot be opened ({error.strerror}).") from error
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(_text(path))
+    except (ValueError, RecursionError) as error:
+        raise UnreadableError(f"{path}: is damaged.", "Record the run again.") from error
+    if not isinstance(value, dict):
+        raise UnreadableError(f"{path}: is no run of uncork.")
+    return value
+
+
+def _devices(told: object) -> tuple[Device, ...]:
+    found = []
+    for one in told if isinstance(told, list) else ():
+        about = _mapping(one)
+        capability = about.get("compute_capability")
+        found.append(
+            Device(
+                index=_int(about.get("index")) or 0,
+                name=str(about.get("name") or ""),
+                memory_bytes=_int(about.get("memory_bytes")),
+                compute_capability=(int(capability[0]), int(capability[1])) if capability else None,
+                multiprocessors=_int(about.get("multiprocessors")),
+            )
+        )
+    return tuple(found)
+
+
+def _mapping(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    return tuple(str(one) for one in value) if isinstance(value, list) else ()
+
+
+def _int(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
