@@ -23,6 +23,8 @@ from uncork.snapshot import (
 )
 
 _LARGEST = 2**63 - 1
+_LARGEST_BYTES = 1 << 42
+"""No device holds more; sums of such sizes stay within 64 bits."""
 _MOST_JSON_BYTES = 256 << 20
 """JSON is no form torch writes; it is read whole, so it must be small."""
 _OLDER_ACTIONS = {"free": "free_completed", "append": "other"}
@@ -94,6 +96,10 @@ def _from_json(source: Source, first: bytes, collected: "_Collected") -> object:
         raise UnreadableError(f"damaged JSON ({error}).") from error
 
 
+class _Stack(int):
+    """The number of a stack, in place of its frames."""
+
+
 class _Collected:
     """Columns that grow as the dicts of a snapshot are finished.
 
@@ -112,7 +118,7 @@ class _Collected:
         self._frames: dict[tuple[str, str, int], int] = {}
         self._frame_of: dict[int, tuple[int, object]] = {}
         self._stacks: dict[tuple[int, ...], int] = {(): 0}
-        self._stack_of: dict[tuple[int, ...], int] = {}
+        self._stack_of: dict[tuple[int, ...], _Stack] = {}
         self._open_blocks = 0
 
     def take(self, item: dict[object, object]) -> None:
@@ -137,7 +143,7 @@ class _Collected:
         row = (
             self._actions.get(word, 0),
             _number(item.get("addr")),
-            max(_number(item.get("size")), 0),
+            _size(item.get("size")),
             _number(item.get("stream")),
             time_us * 1000 if 0 <= time_us < _LARGEST // 1000 else -1,
             self._stack(item.get("frames")),
@@ -147,7 +153,7 @@ class _Collected:
             column.append(value)
 
     def _take_block(self, item: Mapping[object, object]) -> None:
-        size = max(_number(item.get("size")), 0)
+        size = _size(item.get("size"))
         # Before torch 2.1 a block kept its stack and real size in a list of former owners.
         history = item.get("history")
         former = history[-1] if isinstance(history, list) and history and isinstance(history[-1], dict) else {}
@@ -170,7 +176,7 @@ class _Collected:
         row = (
             _number(item.get("device")),
             _number(item.get("address")),
-            max(_number(item.get("total_size")), 0),
+            _size(item.get("total_size")),
             _number(item.get("stream")),
             int(item.get("segment_type") == "small"),
             int(bool(item.get("is_expandable"))),
@@ -179,16 +185,21 @@ class _Collected:
             column.append(value)
 
     def _stack(self, frames: object) -> int:
-        """Return the number of a stack; equal stacks have the same."""
+        """Return the number of a stack; equal stacks have the same.
+
+        Actions may share one list of frames, so a list is left with its number in place of its frames.
+        """
         if not isinstance(frames, list) or not frames:
             return 0
+        if isinstance(frames[0], _Stack):
+            return frames[0]
         key = tuple(map(id, frames))
         known = self._stack_of.get(key)
         if known is None:
             inner = tuple(self._frame(frame) for frame in frames)
-            known = self._stacks.setdefault(inner, len(self._stacks))
+            known = _Stack(self._stacks.setdefault(inner, len(self._stacks)))
             self._stack_of[key] = known
-        frames.clear()
+        frames[:] = [known]
         return known
 
     def _frame(self, frame: object) -> int:
@@ -276,6 +287,11 @@ def _number(value: object, missing: int = 0) -> int:
     if isinstance(value, float):
         value = max(min(value, 2.0**62), -(2.0**62))
     return max(-_LARGEST, min(int(value), _LARGEST))
+
+
+def _size(value: object) -> int:
+    """Return a size in bytes: never negative, never more than any device holds."""
+    return max(0, min(_number(value), _LARGEST_BYTES))
 
 
 def _ints(column: "array[int]") -> IntArray:

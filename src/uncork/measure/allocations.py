@@ -1,0 +1,152 @@
+"""Every block that lived while the allocator's history ran: from when to when, how large, asked for and freed where."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from uncork.snapshot import ACTIONS, STATES, MemorySnapshot
+
+IntArray = npt.NDArray[np.int64]
+
+ALLOC, REQUESTED, COMPLETED = (ACTIONS.index(word) for word in ("alloc", "free_requested", "free_completed"))
+GROWS = tuple(ACTIONS.index(word) for word in ("segment_alloc", "segment_map"))
+SHRINKS = tuple(ACTIONS.index(word) for word in ("segment_free", "segment_unmap"))
+
+
+@dataclass(frozen=True, eq=False)
+class Allocations:
+    """The blocks of one device, one row each; moments are places in its list of actions.
+
+    Args:
+        birth: Action that made each block, -1 for those older than the history, int64 (blocks,).
+        death: Action that freed it, `actions` for those never freed, int64 (blocks,).
+        size_bytes: What the program asked for, int64 (blocks,).
+        stack: Where it was asked for, 0 where unknown, int64 (blocks,).
+        freed_by: Where it was freed, 0 where unknown or never, int64 (blocks,).
+        actions: Number of actions of the device.
+        reserved_end_bytes: Reserved at the end.
+        reserved_change_bytes: Change of the reserved memory by each action, int64 (actions,).
+    """
+
+    birth: IntArray
+    death: IntArray
+    size_bytes: IntArray
+    stack: IntArray
+    freed_by: IntArray
+    actions: int
+    reserved_end_bytes: int
+    reserved_change_bytes: IntArray
+
+    def in_use_bytes(self, weight: npt.NDArray[np.float64] | None = None) -> npt.NDArray[np.float64] | IntArray:
+        """Return the bytes in use before the first action and after each, shape (actions + 1,).
+
+        Args:
+            weight: Factor for each block's size, for what-if; 1 where left out.
+        """
+        size = self.size_bytes if weight is None else self.size_bytes * weight
+        change = np.zeros(self.actions + 2, size.dtype)
+        np.add.at(change, self.birth + 1, size)
+        np.subtract.at(change, self.death + 1, size)
+        in_use: npt.NDArray[np.float64] | IntArray = np.cumsum(change)[: self.actions + 1]
+        return in_use
+
+    @cached_property
+    def allocated_bytes(self) -> IntArray:
+        """Return the allocated bytes before the first action and after each, shape (actions + 1,)."""
+        return self.in_use_bytes().astype(np.int64)
+
+    @cached_property
+    def reserved_bytes(self) -> IntArray:
+        """Return the reserved bytes before the first action and after each, shape (actions + 1,)."""
+        change = np.concatenate([[0], np.cumsum(self.reserved_change_bytes)])
+        return np.maximum(self.reserved_end_bytes - change[-1] + change, 0).astype(np.int64)
+
+    @property
+    def peak(self) -> int:
+        """Return the place in `allocated_bytes` where most is in use, the first of them."""
+        return int(self.allocated_bytes.argmax())
+
+    def live(self, moment: int) -> IntArray:
+        """Return the blocks in use at a place of `allocated_bytes`."""
+        return np.flatnonzero((self.birth < moment) & (self.death >= moment))
+
+
+def main_device(snapshot: MemorySnapshot) -> int:
+    """Return the device with most reserved memory, else with most actions."""
+    segments, trace = snapshot.segments, snapshot.trace
+    if len(segments.device) and int(segments.size_bytes.sum()):
+        devices, back = np.unique(segments.device, return_inverse=True)
+        return int(devices[np.bincount(back, segments.size_bytes).argmax()])
+    return int(np.bincount(np.maximum(trace.device, 0)).argmax()) if len(trace) else 0
+
+
+def allocations(snapshot: MemorySnapshot, device: int) -> Allocations:
+    """Return the blocks of a device: from its actions, and from the state at the end where no action tells of them."""
+    trace = snapshot.trace
+    mine = np.flatnonzero(trace.device == device)
+    action, size = trace.action[mine], trace.size_bytes[mine]
+    opened = _lives(action, trace.address[mine])
+    end = _older(snapshot, device, trace.address[mine], opened, len(mine))
+    birth, death = np.concatenate([opened[0], end[0]]), np.concatenate([opened[1], end[1]])
+    stack_of = np.append(trace.stack[mine], 0)
+    made = np.where(birth >= 0, birth, np.minimum(death, len(mine) - 1)) if len(mine) else birth
+    count = len(opened[0])
+    sizes = np.concatenate([size[made[:count]] if count else np.empty(0, np.int64), end[2]])
+    change = np.where(np.isin(action, GROWS), size, 0) - np.where(np.isin(action, SHRINKS), size, 0)
+    segments = snapshot.segments
+    return Allocations(
+        birth=birth,
+        death=death,
+        size_bytes=sizes.astype(np.int64),
+        stack=np.concatenate([np.where(opened[0] >= 0, stack_of[opened[0]], 0), end[3]]).astype(np.int64),
+        freed_by=np.where(death < len(mine), stack_of[np.minimum(death, len(mine))], 0).astype(np.int64),
+        actions=len(mine),
+        reserved_end_bytes=int(segments.size_bytes[segments.device == device].sum()),
+        reserved_change_bytes=change.astype(np.int64),
+    )
+
+
+def _lives(action: IntArray, address: IntArray) -> tuple[IntArray, IntArray]:
+    """Return (birth, death) of the blocks that the actions tell of.
+
+    A block lives until its free is asked for; a completed free counts where no request came before it. A free
+    without an allocation belongs to a block older than the history; an address allocated anew ends its last block.
+    """
+    rows = np.flatnonzero(np.isin(action, (ALLOC, REQUESTED, COMPLETED)))
+    rows = rows[np.argsort(address[rows], kind="stable")]
+    same = np.concatenate([[False], np.diff(address[rows]) == 0]) if len(rows) else np.empty(0, bool)
+    before = np.concatenate([[-1], action[rows][:-1]]) if len(rows) else np.empty(0, np.int64)
+    echo = (action[rows] == COMPLETED) & same & (before == REQUESTED)
+    rows = rows[~echo]
+    is_alloc = action[rows] == ALLOC
+    same = np.concatenate([[False], np.diff(address[rows]) == 0]) if len(rows) else np.empty(0, bool)
+    next_same = np.append(same[1:], False) if len(rows) else np.empty(0, bool)
+    following = np.append(rows[1:], len(action))
+    birth = rows[is_alloc]
+    death = np.where(next_same, following, len(action))[is_alloc]
+    previous_alloc = np.concatenate([[False], is_alloc[:-1]]) & same if len(rows) else same
+    older = rows[~is_alloc & ~previous_alloc]
+    return (
+        np.concatenate([birth, np.full(len(older), -1, np.int64)]).astype(np.int64),
+        np.concatenate([death, older]).astype(np.int64),
+    )
+
+
+def _older(
+    snapshot: MemorySnapshot, device: int, address: IntArray, opened: tuple[IntArray, IntArray], actions: int
+) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+    """Return (birth, death, size, stack) of the blocks in use at the end that no action tells of."""
+    blocks, segments = snapshot.blocks, snapshot.segments
+    on_device = segments.device[blocks.segment] == device if len(segments.device) else np.zeros(0, bool)
+    used = np.flatnonzero(on_device & (blocks.state == STATES.index("active_allocated")))
+    never_freed = (opened[1] == actions) & (opened[0] >= 0)
+    known = address[opened[0][never_freed]]
+    used = used[~np.isin(blocks.address[used], known)]
+    return (
+        np.full(len(used), -1, np.int64),
+        np.full(len(used), actions, np.int64),
+        blocks.requested_bytes[used],
+        blocks.stack[used],
+    )
