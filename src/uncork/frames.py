@@ -38,7 +38,10 @@ def is_users(file: str) -> bool:
     """Return whether a source file is the user's own: neither built in, nor Python's, nor an installed package's."""
     if not file or file.startswith(("<", "~")) or _INSTALLED.search(file):
         return False
-    top = re.split(r"[/\\]", file.lstrip("./\\"))[0].removesuffix(".py")
+    top, *below = re.split(r"[/\\]", file.lstrip("./\\"))
+    top = top.removesuffix(".py")
+    if top == "uncork":  # what `uncork demo` runs stands for a program of the user's
+        return below[:1] == ["demo"]
     return top not in _PACKAGES and (top not in sys.stdlib_module_names or file.startswith(("/", "\\")))
 
 

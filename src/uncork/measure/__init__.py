@@ -75,6 +75,11 @@ class Rank:
             return Timeline(deep)
         return self.timeline
 
+    @cached_property
+    def deep_calltree(self) -> CallTree:
+        """Return who called whom in the recording that knows places."""
+        return self.calltree if self.deep is self.timeline else CallTree(self.deep)
+
 
 class Measurement:
     """A figure about one rank; subclasses are frozen dataclasses of numbers, texts and small arrays.

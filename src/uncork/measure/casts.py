@@ -1,6 +1,7 @@
 """Casts: conversions that autocast makes on the way into an operator."""
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,7 @@ from uncork.events import Kind
 from uncork.findings import Location
 from uncork.intervals import contains
 from uncork.measure import Measurement, MissingEvidence, Rank
-from uncork.measure.host_pieces import frame_location, users_frames
+from uncork.measure.whereabouts import locate
 
 # Outside autocast none of these converts its inputs.
 _EATS_CASTS = re.compile(
@@ -59,12 +60,11 @@ class Casts(Measurement):
         linked = np.flatnonzero(device.launch >= 0)
         mine = linked[host.ancestor_where(under, device.launch[linked]) >= 0]
         names = table.names(host.row[owner])
-        frames = host.ancestor_where(users_frames(timeline), places)
-        spelt = table.names(host.row[frames[frames >= 0]])
+        where = Counter(locate(rank, owner)).most_common(1)
         return cls(
             count=len(places) / count,
             host_ns=int(host.dur_ns[places].sum()) // count,
             device_ns=int(device.dur_ns[mine].sum()) // count,
             op=max(sorted(set(names)), key=names.count) if names else "",
-            location=frame_location(max(sorted(set(spelt)), key=spelt.count)) if spelt else Location(),
+            location=where[0][0] if where else Location(),
         )

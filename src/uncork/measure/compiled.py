@@ -7,9 +7,9 @@ import numpy as np
 
 from uncork.events import Kind
 from uncork.findings import Location
+from uncork.frames import split_frame
 from uncork.intervals import contains, intervals, total_ns
 from uncork.measure import Measurement, MissingEvidence, Rank
-from uncork.measure.frames import split_frame
 from uncork.operators import operator_class
 from uncork.timeline import Timeline
 

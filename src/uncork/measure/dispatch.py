@@ -10,7 +10,7 @@ from uncork.findings import Location
 from uncork.host_causes import TINY_OP_NS
 from uncork.intervals import contains
 from uncork.measure import Measurement, MissingEvidence, Rank
-from uncork.measure.host_pieces import frame_location, users_frames
+from uncork.measure.whereabouts import busiest_line
 from uncork.operators import LAUNCH_CALL
 from uncork.timeline import Timeline
 
@@ -51,7 +51,7 @@ class Dispatch(Measurement):
         kernel_ns: Mean duration of a kernel; 0 without any.
         launch_ns: Mean duration of a launch call; 0 without any.
         most: Operators called most.
-        location: The frame of the user's that calls most operators; nothing without Python frames.
+        location: The user's line that calls most operators; else the module; nothing where neither is known.
         location_share: Share of the operators that it calls.
     """
 
@@ -84,7 +84,7 @@ class Dispatch(Measurement):
         calls = (table.kind[host.row] == int(Kind.RUNTIME)) & table.name_is(LAUNCH_CALL)[host.row] & within
         graphs = (table.kind[host.row] == int(Kind.RUNTIME)) & within
         graphs &= table.name_is(lambda name: _GRAPH_LAUNCH in name)[host.row]
-        location, share = _busiest_frame(rank.deep)
+        location, share = busiest_line(rank)
         count = max(len(timeline.steps), 1)
         return cls(
             ops=_per_step(timeline, host.start_ns[ops]),
@@ -135,21 +135,3 @@ def _most(
         for place in top
     )
     return found, median
-
-
-def _busiest_frame(timeline: Timeline) -> tuple[Location, float]:
-    """Return the frame of the user's that calls most operators itself, and its share of all on the main thread."""
-    host, table = timeline.host, timeline.events
-    mine = users_frames(timeline)
-    if not mine.any():
-        return Location(), 0.0
-    ops = (table.kind[host.row] == int(Kind.CPU_OP)) & (host.track == timeline.main_track)
-    ops &= ~contains(timeline.loader_waits, host.start_ns)
-    places = np.flatnonzero(ops)
-    owner = host.ancestor_where(mine, places)
-    owner = owner[owner >= 0]
-    if not len(owner):
-        return Location(), 0.0
-    names, calls = np.unique(table.name[host.row[owner]], return_counts=True)
-    best = int(calls.argmax())
-    return frame_location(table.strings.text(int(names[best]))), float(calls[best]) / len(places)

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +11,7 @@ from uncork.events import Kind
 from uncork.findings import Location
 from uncork.intervals import contains
 from uncork.measure import Measurement, MissingEvidence, Rank
-from uncork.measure.host_pieces import frame_location, users_frames
+from uncork.measure.whereabouts import locate
 from uncork.timeline import Timeline
 
 IntArray = npt.NDArray[np.int64]
@@ -77,7 +77,7 @@ class ElementwiseRuns(Measurement):
         length = finish - begin + 1
         steps = max(len(timeline.steps), 1)
         return cls(
-            runs=_runs(timeline, outer, begin, finish, steps),
+            runs=_runs(rank, outer, begin, finish),
             ops=float(length.sum()) / steps,
             saved_ops=float((length - 1).sum()) / steps,
             all_ops=len(outer) / steps,
@@ -96,17 +96,16 @@ def _outermost(timeline: Timeline) -> IntArray:
     return places[inside < 0]
 
 
-def _runs(timeline: Timeline, outer: IntArray, begin: IntArray, finish: IntArray, steps: int) -> tuple[Run, ...]:
-    """Return the runs with the same operators and the same frame together."""
-    host, table = timeline.host, timeline.events
-    owner = host.ancestor_where(users_frames(timeline), outer[begin])
+def _runs(rank: Rank, outer: IntArray, begin: IntArray, finish: IntArray) -> tuple[Run, ...]:
+    """Return the runs with the same operators and the same line together."""
+    timeline = rank.timeline
+    host, table, steps = timeline.host, timeline.events, max(len(timeline.steps), 1)
     count: Counter[tuple[tuple[str, ...], Location]] = Counter()
     time: Counter[tuple[tuple[str, ...], Location]] = Counter()
-    for first, last, frame in zip(begin.tolist(), finish.tolist(), owner.tolist(), strict=True):
-        rows = host.row[outer[first : last + 1]]
-        names = tuple(name.removeprefix("aten::") for name in table.names(rows))
-        place = frame_location(table.names([host.row[frame]])[0]) if frame >= 0 else Location()
-        count[names, place] += 1
-        time[names, place] += int(host.end_ns[outer[last]] - host.start_ns[outer[first]])
+    for first, last, place in zip(begin.tolist(), finish.tolist(), locate(rank, outer[begin]), strict=True):
+        names = tuple(name.removeprefix("aten::") for name in table.names(host.row[outer[first : last + 1]]))
+        key = (names, replace(place, op=None))
+        count[key] += 1
+        time[key] += int(host.end_ns[outer[last]] - host.start_ns[outer[first]])
     order = sorted(time, key=lambda key: (-time[key], key[0]))
     return tuple(Run(key[0], count[key] / steps, time[key] // steps, key[1]) for key in order[:MOST_RUNS])

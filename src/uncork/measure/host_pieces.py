@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from uncork.events import Kind
 from uncork.findings import Location
-from uncork.measure.frames import is_users_frame, split_frame
+from uncork.frames import is_users_frame, split_frame
 from uncork.timeline import Timeline
 
 IntArray = npt.NDArray[np.int64]
@@ -63,11 +63,8 @@ def frame_location(name: str, op: str | None = None) -> Location:
 
 
 def where(location: Location) -> str:
-    """Return a place on one line: file, line and function, else the module, else the operator."""
+    """Return a place on one line: file, line and function, else the module, else the operator; empty if unknown."""
     if location.file:
-        return (
-            f"{location.file}:{location.line} ({location.function})"
-            if location.function
-            else (f"{location.file}:{location.line}")
-        )
+        line = f"{location.file}:{location.line}"
+        return f"{line} ({location.function})" if location.function else line
     return location.module or location.op or location.function or ""

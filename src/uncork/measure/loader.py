@@ -31,6 +31,7 @@ class LoaderWait(Measurement):
         iterator: ``single`` (loads in the main process), ``multi`` (workers load), ``named`` (a region of that name,
             which does not tell), or ``none``.
         longest_ns: The longest single wait.
+        starts: Iterators made in the steps, one per epoch.
         start_ns: Waits right after an iterator was made, in all steps: with workers they hold the workers' start.
         op_ns: Time per step in operators that run under it: with ``single`` the loading's own tensor work.
         collate_ns: Part of `op_ns` in stacking a batch together.
@@ -41,6 +42,7 @@ class LoaderWait(Measurement):
     calls: int
     iterator: str
     longest_ns: int
+    starts: int
     start_ns: int
     op_ns: int
     collate_ns: int
@@ -59,6 +61,7 @@ class LoaderWait(Measurement):
         quiet = subtract(spans, timeline.device_busy)
         dur = host.dur_ns[places]
         op_ns, collate_ns = _operators(timeline, places)
+        fresh = _starts(timeline, places)
         count = max(len(steps.start_ns), 1)
         return cls(
             wait_ns=inside,
@@ -66,7 +69,8 @@ class LoaderWait(Measurement):
             calls=len(places),
             iterator=_iterator(timeline, places),
             longest_ns=int(dur.max()) if len(dur) else 0,
-            start_ns=int(dur[_starts(timeline, places)].sum()),
+            starts=int(fresh.sum()),
+            start_ns=int(dur[fresh].sum()),
             op_ns=op_ns // count,
             collate_ns=collate_ns // count,
         )

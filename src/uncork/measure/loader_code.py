@@ -7,8 +7,8 @@ import numpy as np
 
 from uncork.events import Kind
 from uncork.findings import Location
+from uncork.frames import is_users, is_users_frame, split_frame
 from uncork.measure import Measurement, MissingEvidence, Rank
-from uncork.measure.frames import is_users, is_users_frame, split_frame
 from uncork.measure.loader import next_calls, under
 from uncork.measure.loader_functions import parts_of_functions
 from uncork.measure.loader_words import stage_of

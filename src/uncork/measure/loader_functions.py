@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from uncork.measure.frames import is_users
+from uncork.frames import is_users
 from uncork.measure.loader_words import stage_of
 from uncork.recording import FunctionTable
 

@@ -2,7 +2,7 @@
 
 import re
 
-from uncork.measure.frames import is_users
+from uncork.frames import is_users
 
 STAGES = ("read", "decode", "augment", "collate", "to_tensor")
 

@@ -1,8 +1,10 @@
 """Machine: what advice must know: cores, versions, device, and how the program's loader is set."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from uncork.findings import Location
 from uncork.measure import Measurement, Rank
 
 _KINDS = (("npu", ("npu", "ascend")), ("xpu", ("xpu",)), ("mps", ("mps",)), ("hip", ("amd", "instinct", "radeon")))
@@ -24,6 +26,8 @@ class Machine(Measurement):
         prefetch_factor: Batches that each worker keeps ready.
         batch_size: Items per batch.
         optimizer: Name of the optimizer's class, or empty.
+        anomaly: Whether autograd's anomaly detection is on.
+        dataset: Where the data set's class makes an item.
     """
 
     cores: int | None
@@ -37,6 +41,8 @@ class Machine(Measurement):
     prefetch_factor: int | None
     batch_size: int | None
     optimizer: str
+    anomaly: bool | None
+    dataset: Location
 
     @classmethod
     def of(cls, rank: Rank) -> "Machine":
@@ -46,7 +52,7 @@ class Machine(Measurement):
         works = recording.events is not None and len(recording.events) > 0 and len(rank.timeline.device) > 0
         name = next((one.name for one in recording.devices if one.name), "")
         return cls(
-            cores=_count(recording.host.get("cores")),
+            cores=_count(recording.host.get("cores_allowed", recording.host.get("cores", settings.get("cores")))),
             memory_bytes=_count(recording.host.get("memory_bytes")),
             torch=_version(recording.versions.get("torch", "")),
             device=_kind(name, "hip" in recording.versions) if recording.devices or works else "cpu",
@@ -57,6 +63,8 @@ class Machine(Measurement):
             prefetch_factor=_count(settings.get("prefetch_factor")),
             batch_size=_count(settings.get("batch_size")),
             optimizer=str(settings.get("optimizer") or ""),
+            anomaly=_flag(settings.get("anomaly_detection")),
+            dataset=_dataset(settings),
         )
 
     def workers_for(self, load_ns: float, rest_ns: float) -> int:
@@ -88,6 +96,11 @@ def _count(value: object) -> int | None:
 
 def _flag(value: object) -> bool | None:
     return value if isinstance(value, bool) else None
+
+
+def _dataset(settings: Mapping[str, object]) -> Location:
+    file, line = settings.get("dataset_file"), _count(settings.get("dataset_line"))
+    return Location(file=file, line=line, function="__getitem__") if isinstance(file, str) and file else Location()
 
 
 def _version(text: str) -> tuple[int, int] | None:

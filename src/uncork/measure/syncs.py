@@ -10,7 +10,7 @@ from uncork.events import Kind
 from uncork.findings import Location
 from uncork.intervals import complement, covered_ns
 from uncork.measure import Measurement, MissingEvidence, Rank
-from uncork.measure.host_pieces import frame_location, users_frames
+from uncork.measure.whereabouts import locate
 from uncork.operators import COPY_CALL, WAIT_CALL
 from uncork.timeline import Timeline
 
@@ -69,7 +69,7 @@ class Syncs(Measurement):
         steps = timeline.steps
         inside = np.searchsorted(steps.start_ns, host.start_ns[places], side="right") - 1
         kept = (inside >= 0) & (host.start_ns[places] < steps.end_ns[np.maximum(inside, 0)])
-        return cls(tuple(_sites(timeline, places[kept], max(len(steps.start_ns), 1))[:MOST_SITES]))
+        return cls(tuple(_sites(rank, places[kept])[:MOST_SITES]))
 
     def total(self, field: str) -> int:
         """Return the sum over all places of one of their figures."""
@@ -94,9 +94,10 @@ def _under_loader(timeline: Timeline) -> BoolArray:
     return inside
 
 
-def _sites(timeline: Timeline, places: IntArray, steps: int) -> list[SyncSite]:
-    """Return the waits by operator and frame."""
-    host, device = timeline.host, timeline.device
+def _sites(rank: Rank, places: IntArray) -> list[SyncSite]:
+    """Return the waits by operator and line."""
+    timeline = rank.timeline
+    host, device, steps = timeline.host, timeline.device, max(len(timeline.steps), 1)
     if not len(places):
         return []
     idle = complement(timeline.device_busy, int(timeline.steps.start_ns[0]), int(timeline.steps.end_ns[-1]))
@@ -110,33 +111,25 @@ def _sites(timeline: Timeline, places: IntArray, steps: int) -> list[SyncSite]:
     until[order] = np.maximum(np.minimum(last[order], after), end[order])
     waited = covered_ns(idle, start, end)
     refill = covered_ns(idle, end, until)
-    names, places_of = _owners(timeline, places)
-    sums: dict[tuple[str, Location], list[int]] = {}
-    for index, key in enumerate(zip(names, places_of, strict=True)):
+    sums: dict[Location, list[int]] = {}
+    for index, key in enumerate(locate(rank, _owners(timeline, places))):
         total = sums.setdefault(key, [0, 0, 0, 0])
         for field, value in enumerate((1, host.dur_ns[places[index]], waited[index], refill[index])):
             total[field] += int(value)
     sites = [
-        SyncSite(op, place, count / steps, wait // steps, (idle_ns + fill) // steps, fill // steps)
-        for (op, place), (count, wait, idle_ns, fill) in sums.items()
+        SyncSite(place.op or "", place, count / steps, wait // steps, (idle_ns + fill) // steps, fill // steps)
+        for place, (count, wait, idle_ns, fill) in sums.items()
     ]
     return sorted(sites, key=lambda site: (-site.idle_ns, -site.wait_ns, site.op))
 
 
-def _owners(timeline: Timeline, places: IntArray) -> tuple[list[str], list[Location]]:
-    """Return the operator that each wait belongs to, and the user's frame around it."""
+def _owners(timeline: Timeline, places: IntArray) -> IntArray:
+    """Return the outermost operator that each wait belongs to; the call itself where none is around it."""
     host, table = timeline.host, timeline.events
     is_op = (table.kind[host.row] == int(Kind.CPU_OP)) & table.name_is(lambda name: name.startswith("aten::"))[host.row]
     op = host.ancestor_where(is_op, places)
     while True:
         above = host.ancestor_where(is_op, np.where(op >= 0, host.parent[op], -1))
         if not (above >= 0).any():
-            break
+            return np.where(op >= 0, op, places)
         op = np.where(above >= 0, above, op)
-    frame = host.ancestor_where(users_frames(timeline), places)
-    names = table.names(host.row[np.where(op >= 0, op, places)])
-    frames = [
-        frame_location(name) if place >= 0 else Location()
-        for name, place in zip(table.names(host.row[np.maximum(frame, 0)]), frame.tolist(), strict=True)
-    ]
-    return names, frames

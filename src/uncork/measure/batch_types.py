@@ -1,0 +1,90 @@
+"""BatchTypes: double-precision tensors that come out of the loader, and what converting them costs."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from uncork.events import Kind
+from uncork.intervals import contains
+from uncork.measure import Measurement, MissingEvidence, Rank
+from uncork.timeline import Timeline
+
+_JOINS = frozenset({"aten::stack", "aten::cat"})
+_CASTS = frozenset({"aten::_to_copy", "aten::copy_"})
+LEAST_ELEMENTS = 4096
+"""Smaller tensors (labels, scalars) cost their call, not their size."""
+
+
+@dataclass(frozen=True)
+class BatchTypes(Measurement):
+    """Double-precision batches, per step.
+
+    Args:
+        joins: Double-precision tensors put together under the loader's next.
+        casts: Large double-precision tensors converted or copied on the main thread, outside the loader.
+        host_ns: Host time of both.
+        step_ns: Mean step time of the recording they were seen in.
+    """
+
+    joins: float
+    casts: float
+    host_ns: int
+    step_ns: int
+
+    @classmethod
+    def of(cls, rank: Rank) -> "BatchTypes":
+        """Return the double-precision work of a rank; without recorded input types it cannot be seen."""
+        timeline = rank.deep
+        host, table = timeline.host, timeline.events
+        types = table.texts("Input type")[host.row]
+        if not (types >= 0).any():
+            raise MissingEvidence("shapes")
+        inside = contains(timeline.steps.intervals, host.start_ns) & (host.track == timeline.main_track)
+        inside &= (table.kind[host.row] == int(Kind.CPU_OP)) & (types >= 0)
+        loading = contains(timeline.loader_waits, host.start_ns)
+        joins = _double(timeline, np.flatnonzero(inside & loading & table.name_is(_JOINS.__contains__)[host.row]))
+        named = table.name_is(_CASTS.__contains__)[host.row]
+        casts = _double(timeline, np.flatnonzero(inside & ~loading & named))
+        casts = casts[host.ancestor_where(named, host.parent[casts]) < 0]
+        steps = max(len(timeline.steps), 1)
+        both = np.concatenate([joins, casts])
+        return cls(
+            joins=len(joins) / steps,
+            casts=len(casts) / steps,
+            host_ns=int(host.dur_ns[both].sum()) // steps,
+            step_ns=int(timeline.steps.dur_ns.mean()),
+        )
+
+
+def _double(timeline: Timeline, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return the slices among some whose large inputs are of double precision."""
+    table, host = timeline.events, timeline.host
+    types, dims = table.texts("Input type"), table.texts("Input Dims")
+    kept = []
+    for place in places.tolist():
+        row = int(host.row[place])
+        kind = table.strings.value(int(types[row]))
+        size = table.strings.value(int(dims[row])) if dims[row] >= 0 else None
+        if _is_double(kind) and _elements(size) >= LEAST_ELEMENTS:
+            kept.append(place)
+    return np.array(kept, np.int64)
+
+
+def _is_double(types: object) -> bool:
+    """Return whether an operator's inputs are doubles; a list of tensors is written as ``TensorList`` or a list."""
+    flat = types if isinstance(types, list) else []
+    names = [name for one in flat for name in (one if isinstance(one, list) else [one])]
+    return "double" in names and "float" not in names
+
+
+def _elements(dims: object) -> int:
+    """Return the number of elements of an operator's largest input."""
+    if not isinstance(dims, list) or not dims:
+        return 0
+    if all(isinstance(size, int) for size in dims):
+        product = 1
+        for size in dims:
+            product *= size
+        return product
+    return max((_elements(one) for one in dims), default=0)

@@ -1,0 +1,54 @@
+"""Collate: the share of loading that puts items together into a batch."""
+
+from dataclasses import dataclass
+from typing import TypeVar
+
+from uncork.findings import Location
+from uncork.measure import Measurement, MissingEvidence, Rank
+from uncork.measure.loader import LoaderWait
+from uncork.measure.loader_code import LoaderCode
+from uncork.measure.loader_stages import LoaderStages
+
+T = TypeVar("T", bound=Measurement)
+
+
+@dataclass(frozen=True)
+class Collate(Measurement):
+    """Putting items together.
+
+    Args:
+        share: Of the time to make a batch.
+        location: The collate function's place, where it is the user's.
+        source: ``stages`` (the recorder's times), ``code`` (frames, cProfile, samples), or ``operators`` (stacking
+            tensors under the loader's next: the least it can be).
+    """
+
+    share: float
+    location: Location
+    source: str
+
+    @classmethod
+    def of(cls, rank: Rank) -> "Collate":
+        """Return the share for a rank, by the best source it has."""
+        code = _or_none(LoaderCode, rank)
+        top = code.top("collate") if code else None
+        location = top.location if top else Location(op="collate_fn")
+        stages = _or_none(LoaderStages, rank)
+        if stages is not None and stages.makers:
+            made = stages.mean_ns("fetch_ns") + stages.mean_ns("collate_ns")
+            return cls(stages.mean_ns("collate_ns") / made if made else 0.0, location, "stages")
+        if code is not None:
+            return cls(code.share("collate"), location, "code")
+        wait = LoaderWait.of(rank)
+        if wait.iterator == "multi":
+            raise MissingEvidence("loader")
+        return cls(wait.collate_ns / wait.mean_ns if wait.mean_ns else 0.0, location, "operators")
+
+
+def _or_none(kind: type[T], rank: Rank) -> T | None:
+    """Return a measurement, or None where the recording lacks what it needs."""
+    try:
+        made = kind.of(rank)
+    except MissingEvidence:
+        return None
+    return made if isinstance(made, kind) else None

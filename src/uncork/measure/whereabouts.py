@@ -1,0 +1,82 @@
+"""Where in the program host slices belong: module and the user's line, from the recording or from its deep window."""
+
+from collections import Counter
+
+import numpy as np
+import numpy.typing as npt
+
+from uncork.calltree import CallTree
+from uncork.findings import Location
+from uncork.intervals import contains
+from uncork.measure import Rank
+
+IntArray = npt.NDArray[np.int64]
+
+
+def locate(rank: Rank, slices: IntArray) -> list[Location]:
+    """Return module, line and operator of some host slices of the recording that durations are taken from.
+
+    Where only the deep window knows places, each has the one that its operator's name is most often called from there.
+    """
+    tree, timeline = rank.calltree, rank.timeline
+    names = timeline.events.names(timeline.host.row[slices])
+    known = {place: _location(tree, place) for place in np.unique(slices).tolist()}
+    found = [known[place] for place in slices.tolist()]
+    usual = _usual(rank, set(names)) if rank.deep is not timeline else {}
+    return [
+        Location(None, place.module, place.file, place.line, place.function, name)
+        if place.file or name not in usual
+        else Location(None, usual[name].module, usual[name].file, usual[name].line, usual[name].function, name)
+        for place, name in zip(found, names, strict=True)
+    ]
+
+
+def busiest_line(rank: Rank) -> tuple[Location, float]:
+    """Return the user's line (where no line is known: the module) that most operators belong to, and its share."""
+    tree = rank.deep_calltree
+    timeline = rank.deep
+    ops = np.flatnonzero(tree.is_op & ~contains(timeline.loader_waits, timeline.host.start_ns))
+    place = tree.place[ops] if len(tree.places) else tree.module[ops]
+    counts = np.bincount(place[place >= 0])
+    if not len(counts):
+        return Location(), 0.0
+    best = int(counts.argmax())
+    inside = ops[place == best]
+    modules = tree.module[inside]
+    common = int(np.bincount(modules[modules >= 0]).argmax()) if (modules >= 0).any() else -1
+    at = tree.places[best] if len(tree.places) else None
+    return Location(
+        module=tree.modules[common] if common >= 0 else None,
+        file=at.file if at else None,
+        line=at.line if at else None,
+        function=at.function if at else None,
+    ), float(counts[best]) / len(ops)
+
+
+def _location(tree: CallTree, place: int) -> Location:
+    """Return module and line of one slice."""
+    module, line = int(tree.module[place]), int(tree.place[place])
+    at = tree.places[line] if line >= 0 else None
+    return Location(
+        module=tree.modules[module] if module >= 0 else None,
+        file=at.file if at else None,
+        line=at.line if at else None,
+        function=at.function if at else None,
+    )
+
+
+def _usual(rank: Rank, names: set[str]) -> dict[str, Location]:
+    """Return the place that each name is most often called from in the deep window."""
+    tree, timeline = rank.deep_calltree, rank.deep
+    host, table = timeline.host, timeline.events
+    rows = np.flatnonzero(table.name_is(names.__contains__)[host.row] & (tree.place >= 0))
+    counts: dict[str, Counter[int]] = {}
+    for name, place in zip(table.names(host.row[rows]), tree.place[rows].tolist(), strict=True):
+        counts.setdefault(name, Counter())[place] += 1
+    first = {
+        (name, place): row
+        for name, place, row in zip(
+            table.names(host.row[rows])[::-1], tree.place[rows].tolist()[::-1], rows.tolist()[::-1], strict=True
+        )
+    }
+    return {name: _location(tree, first[name, count.most_common(1)[0][0]]) for name, count in counts.items()}

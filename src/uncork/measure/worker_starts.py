@@ -1,0 +1,44 @@
+"""WorkerStarts: how often loader workers are started, and what each start costs."""
+
+from dataclasses import dataclass
+
+from uncork.measure import Measurement, MissingEvidence, Rank
+from uncork.measure.loader import LoaderWait
+from uncork.measure.loader_stages import LoaderStages
+
+
+@dataclass(frozen=True)
+class WorkerStarts(Measurement):
+    """Starts of workers while the recording watched.
+
+    Args:
+        starts: Their number.
+        again_ns: Time per step that the starts after the first take from the main process.
+        start_ns: Mean time of one start.
+    """
+
+    starts: int
+    again_ns: int
+    start_ns: int
+
+    @classmethod
+    def of(cls, rank: Rank) -> "WorkerStarts":
+        """Return the starts of a rank; a trace shows them only where an epoch begins in it."""
+        try:
+            stages = LoaderStages.of(rank)
+        except MissingEvidence:
+            return cls._of_trace(rank)
+        times = stages.startup_ns
+        again = sum(times[1:]) // stages.batches if stages.batches else 0
+        return cls(len(times), again, sum(times) // len(times) if times else 0)
+
+    @classmethod
+    def _of_trace(cls, rank: Rank) -> "WorkerStarts":
+        wait = LoaderWait.of(rank)
+        if wait.iterator != "multi":
+            return cls(0, 0, 0)
+        if not wait.starts:
+            raise MissingEvidence("loader")
+        steps = max(len(wait.wait_ns), 1)
+        mean = wait.start_ns // wait.starts
+        return cls(wait.starts, mean * (wait.starts - 1) // steps, mean)
