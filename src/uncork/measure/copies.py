@@ -11,6 +11,7 @@ from uncork.findings import Location
 from uncork.intervals import Intervals, covered_ns
 from uncork.ledger import device_causes
 from uncork.measure import Measurement, MissingEvidence, Rank
+from uncork.measure.whereabouts import locate
 from uncork.operators import WAIT_CALL
 from uncork.timeline import Timeline
 
@@ -97,11 +98,7 @@ class Copies(Measurement):
 
     def total(self, field: str, *, direction: str | None = None, memory: str | None = None) -> int:
         """Return the mean per step of a figure of the sites that go one way, from or to one kind of host memory."""
-        wanted = [
-            site
-            for site in self.sites
-            if direction in (None, site.direction) and memory in (None, site.memory)
-        ]
+        wanted = [site for site in self.sites if direction in (None, site.direction) and memory in (None, site.memory)]
         return round(sum(int(getattr(site, field)) for site in wanted) / self.steps)
 
 
@@ -182,21 +179,6 @@ def _sites(rank: Rank, copies: _Rows) -> tuple[Site, ...]:
 def _places(rank: Rank, rows: IntArray) -> list[Location]:
     """Return where each copy was asked for: its operator, and module and line where known."""
     ops = rank.timeline.launch_op[rows]
-    known = {op: location(rank, op) for op in np.unique(ops).tolist()}
-    return [known[op] for op in ops.tolist()]
-
-
-def location(rank: Rank, place: int) -> Location:
-    """Return the operator, module and line of a host slice; empty for -1."""
-    if place < 0:
-        return Location()
-    tree = rank.calltree
-    module, line = int(tree.module[place]), int(tree.place[place])
-    where = tree.places[line] if line >= 0 else None
-    return Location(
-        module=tree.modules[module] if module >= 0 else None,
-        file=where and where.file,
-        line=where and where.line,
-        function=where and where.function,
-        op=rank.timeline.events.names([rank.timeline.host.row[place]])[0],
-    )
+    used, back = np.unique(ops, return_inverse=True)
+    known = [Location()] * int((used < 0).sum()) + locate(rank, used[used >= 0])
+    return [known[place] for place in back.tolist()]

@@ -27,7 +27,9 @@ def exposed_copies(copies: Ranks[Copies], ledger: Ranks[StepLedger]) -> Cost | N
     size = sum(one.bytes for one in mine.sites if one.memory != "pageable") // mine.steps
     return Cost(
         ns_per_step=cost_ns,
-        gain=Gain(0.25 * hidden_ns / steps.mean_step_ns, max(hidden_ns, FEWER_BYTES_SHARE * cost_ns) / steps.mean_step_ns),
+        gain=Gain(
+            0.25 * hidden_ns / steps.mean_step_ns, max(hidden_ns, FEWER_BYTES_SHARE * cost_ns) / steps.mean_step_ns
+        ),
         confidence=0.75,
         location=replace(site.location, rank=copies.numbers[place] if len(copies) > 1 else None),
         evidence=(
