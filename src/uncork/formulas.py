@@ -227,7 +227,7 @@ def _old_convolution_backward(args: Args) -> Work:
     return Work(flop, 2 * args.tensor_bytes(0, 1, 2), True, _precision(args, 0), _conv_sizes(source, weight, [], 1))
 
 
-def _attention(first: int, causal: int, *, backward: bool = False) -> Formula:
+def _attention(first: int, causal: int, *, backward: bool = False, heads_last: bool = False) -> Formula:
     """Return the formula of fused attention over (batch, heads, length, head size).
 
     Forward: two products per pair of positions. Backward: five, since the scores are computed again.
@@ -236,10 +236,11 @@ def _attention(first: int, causal: int, *, backward: bool = False) -> Formula:
         first: Place of the queries; keys and values follow.
         causal: Place of the flag that masks half of the pairs.
         backward: Whether it is the backward pass.
+        heads_last: Whether the tensors lie as (batch, length, heads, head size).
     """
 
     def formula(args: Args) -> Work:
-        query, key, value = args.shape(first), args.shape(first + 1), args.shape(first + 2)
+        query, key, value = (_heads_first(args.shape(first + i), heads_last) for i in range(3))
         *batch, heads, asked, size = query
         many, known, size_v = math.prod(batch), key[-2], value[-1]
         pairs_twice = 2 * asked * known
@@ -255,6 +256,14 @@ def _attention(first: int, causal: int, *, backward: bool = False) -> Formula:
         return Work(flop, moved * (2 if backward else 1), True, _precision(args, first), sizes)
 
     return formula
+
+
+def _heads_first(shape: Shape, heads_last: bool) -> Shape:
+    """Return (…, heads, length, head size); packed sequences of three sides hide their lengths."""
+    if not heads_last:
+        return shape
+    batch, length, heads, size = shape
+    return (batch, heads, length, size)
 
 
 def _norm(
@@ -282,11 +291,12 @@ def _sides_listed(place: int) -> Callable[[Args], int]:
     return lambda args: math.prod(args.integers(place, 1))
 
 
-def _elementwise(most: int | None = None) -> Formula:
+def _elementwise(most: int | None = None, made_size: int | None = None) -> Formula:
     """Return the formula of an operator that reads its tensors and writes one of the largest size.
 
     Args:
         most: Tensors it reads at most; one more is where it writes.
+        made_size: Bytes of an element that it writes, where that is not the type it reads.
     """
 
     def formula(args: Args) -> Work:
@@ -295,7 +305,7 @@ def _elementwise(most: int | None = None) -> Formula:
         if made is None:
             raise LookupError
         # A zero-dimensional tensor does not widen the result.
-        width = max(args.size(index) for index in [i for i in tensors if args.shape(i)] or tensors)
+        width = made_size or max(args.size(index) for index in [i for i in tensors if args.shape(i)] or tensors)
         return Work(made, args.tensor_bytes(*tensors) + made * width, False, _precision(args, tensors[0]))
 
     return formula
@@ -332,8 +342,9 @@ _BY_ELEMENT = (
     *("hardtanh", "hardswish", "hardsigmoid", "where", "addcmul", "addcmul_", "addcdiv", "addcdiv_", "lerp", "lerp_"),
     *("threshold_backward", "gelu_backward", "silu_backward", "sigmoid_backward", "tanh_backward", "masked_fill"),
     *("masked_fill_", "native_dropout", "native_dropout_backward", "bernoulli_", "maximum", "minimum", "erf", "sin"),
-    *("cos", "reciprocal", "eq", "ne", "gt", "lt", "ge", "le", "logical_and", "logical_or", "bitwise_and"),
+    *("cos", "reciprocal"),
 )
+_COMPARING = ("eq", "ne", "gt", "lt", "ge", "le", "logical_and", "logical_or", "isnan", "isinf")
 _REDUCING = ("sum", "mean", "max", "min", "amax", "amin", "norm", "linalg_vector_norm", "var", "std", "prod", "argmax")
 _TRAINING = 5
 """Place of a batch norm's flag that says whether it computes statistics."""
@@ -362,6 +373,10 @@ FORMULAS: Mapping[str, Formula] = {
     "aten::_scaled_dot_product_efficient_attention_backward": _attention(1, 11, backward=True),
     "aten::_scaled_dot_product_cudnn_attention_backward": _attention(1, 14, backward=True),
     "aten::_scaled_dot_product_flash_attention_for_cpu_backward": _attention(1, 7, backward=True),
+    "aten::_flash_attention_forward": _attention(0, 8, heads_last=True),
+    "aten::_efficient_attention_forward": _attention(0, 9, heads_last=True),
+    "aten::_flash_attention_backward": _attention(1, 11, backward=True, heads_last=True),
+    "aten::_efficient_attention_backward": _attention(1, 14, backward=True, heads_last=True),
     **{f"aten::{name}": _norm(0, _second_side(0), _TRAINING) for name in
        ("batch_norm", "_batch_norm_impl_index", "native_batch_norm", "cudnn_batch_norm", "miopen_batch_norm")},
     "aten::layer_norm": _norm(0, _sides_listed(1)), "aten::native_layer_norm": _norm(0, _sides_listed(1)),
@@ -374,6 +389,7 @@ FORMULAS: Mapping[str, Formula] = {
     "aten::native_group_norm_backward": _norm(1, _second_side(1), backward=True),
     **{f"aten::{name}": _elementwise(2) for name in _ARITHMETIC},
     **{f"aten::{name}": _elementwise() for name in _BY_ELEMENT},
+    **{f"aten::{name}": _elementwise(2, made_size=1) for name in _COMPARING},
     **{f"aten::{name}": _reduce for name in _REDUCING},
     "aten::copy_": _copy,
     "aten::_softmax": _softmax(3, 2), "aten::_log_softmax": _softmax(3, 2),

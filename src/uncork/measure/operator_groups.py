@@ -1,0 +1,176 @@
+"""OperatorGroups: a recording's operators put together by name, phase, module, line and shapes."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from uncork.calltree import CallTree
+from uncork.events import Kind
+from uncork.formulas import FORMULAS, Work, work_of
+from uncork.intervals import contains
+
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+_BY_PARAMETERS = ("conv", "attention", "batch_norm", "layer_norm", "group_norm", "rms_norm")
+"""Operators whose work depends on scalars too, as part of their names."""
+
+
+@dataclass(frozen=True, eq=False)
+class OperatorGroups:
+    """Groups of like operators; all arrays have shape (groups,), times are sums over the whole window.
+
+    Args:
+        tree: Where they are from.
+        slices: The operators, indices in the host slices, int64 (operators,).
+        group: The group of each, int64 (operators,).
+        first: The operator of each group that took longest on the host (an index in the host slices).
+        calls: How many there are.
+    """
+
+    tree: CallTree
+    slices: IntArray
+    group: IntArray
+    first: IntArray
+    calls: IntArray
+
+    def __len__(self) -> int:
+        """Return the number of groups."""
+        return len(self.first)
+
+    def total(self, amount: IntArray) -> IntArray:
+        """Return the sum over each group of an amount per host slice."""
+        sums = np.bincount(self.group, amount[self.slices], minlength=len(self))
+        return sums.astype(np.int64)
+
+    @cached_property
+    def cpu_self_ns(self) -> IntArray:
+        """Return the host time of the operators themselves."""
+        return self.total(self.tree.op_self_ns)
+
+    @cached_property
+    def cpu_total_ns(self) -> IntArray:
+        """Return the host time with what they call."""
+        return self.total(self.tree.host.dur_ns)
+
+    @cached_property
+    def device_self_ns(self) -> IntArray:
+        """Return the device time that they launched themselves."""
+        return self.total(self.tree.device_ns)
+
+    @cached_property
+    def device_total_ns(self) -> IntArray:
+        """Return the device time that they and what they call launched."""
+        return self.total(self._device_below)
+
+    @cached_property
+    def _device_below(self) -> IntArray:
+        return self.tree.with_children(self.tree.device_ns)
+
+    def name(self, group: int) -> str:
+        """Return the operator's name."""
+        return self.tree.timeline.events.names([self.tree.host.row[self.first[group]]])[0]
+
+    def argument(self, group: int, key: str) -> object:
+        """Return an argument of the group's representative."""
+        return self.tree.timeline.events.arg(int(self.tree.host.row[self.first[group]]), key)
+
+    @cached_property
+    def work(self) -> list[Work | None]:
+        """Return the work of one call of each group, None where it has no formula or no shapes."""
+        found: list[Work | None] = []
+        for group in range(len(self)):
+            name = self.name(group)
+            inputs = [self.argument(group, key) for key in _INPUTS] if name in FORMULAS else [None] * 3
+            found.append(work_of(name, *inputs))
+        return found
+
+    @cached_property
+    def counted(self) -> BoolArray:
+        """Return for each operator whether its work counts, bool (operators,): no work is counted twice.
+
+        Of nested matrix operators the innermost; other work only where it is not part of one of those.
+        """
+        size = len(self.tree.host)
+        known = np.array([work is not None for work in self.work], bool)
+        matrix = np.array([work is not None and work.matrix for work in self.work], bool)
+        is_known, is_matrix = np.zeros(size, np.int64), np.zeros(size, np.int64)
+        is_known[self.slices] = known[self.group]
+        is_matrix[self.slices] = matrix[self.group]
+        inner = (is_matrix > 0) & (self.tree.with_children(is_matrix) == 1)
+        within = self.tree.parent_value(self.tree.inherit(np.where(inner, np.arange(size), -1))) >= 0
+        leaf = (is_known > 0) & (is_matrix == 0) & (self.tree.with_children(is_known) == 1) & ~within
+        return np.asarray((inner | leaf)[self.slices], bool)
+
+    @cached_property
+    def counted_calls(self) -> IntArray:
+        """Return how many operators of each group have work that counts."""
+        return np.bincount(self.group, self.counted, minlength=len(self)).astype(np.int64)
+
+    @cached_property
+    def counted_device_ns(self) -> IntArray:
+        """Return the device time of the work that counts."""
+        amounts = self._device_below[self.slices] * self.counted
+        return np.bincount(self.group, amounts, minlength=len(self)).astype(np.int64)
+
+    @cached_property
+    def kernels(self) -> list[str]:
+        """Return the kernel that takes most time in each group, with what it calls; empty where there is none."""
+        device, table = self.tree.timeline.device, self.tree.timeline.events
+        launcher = self.tree.timeline.launch_op
+        group_of = np.full(len(self.tree.host), -1, np.int64)
+        group_of[self.slices] = self.group
+        found = [""] * len(self)
+        places = np.flatnonzero(launcher >= 0)
+        groups = group_of[launcher[places]]
+        places, groups = places[groups >= 0], groups[groups >= 0]
+        if not len(places):
+            return found
+        names = table.name[device.row[places]].astype(np.int64)
+        pairs, back = np.unique(groups * (len(table.strings) + 1) + names, return_inverse=True)
+        spent = np.bincount(back, device.dur_ns[places])
+        for place in np.argsort(spent, kind="stable").tolist():
+            group, name = divmod(int(pairs[place]), len(table.strings) + 1)
+            found[group] = table.strings.text(name)
+        return found
+
+    @cached_property
+    def memory_bytes(self) -> IntArray | None:
+        """Return what the operators allocated themselves, None where memory was not recorded."""
+        table, tree = self.tree.timeline.events, self.tree
+        rows = np.flatnonzero(table.of_kind(Kind.MEMORY))
+        if not len(rows):
+            return None
+        size, kind = table.ints("Bytes", missing=0)[rows], table.ints("Device Type", missing=0)[rows]
+        kept = (size > 0) & ((kind != 0) if (kind != 0).any() else True)
+        rows, size = rows[kept], size[kept]
+        inside = tree.host.innermost(table.track[rows], table.ts_ns[rows])
+        op = np.where(inside >= 0, tree.op[np.maximum(inside, 0)], -1)
+        amount = np.bincount(op[op >= 0], size[op >= 0], minlength=len(tree.host)).astype(np.int64)
+        return self.total(amount)
+
+
+_INPUTS = ("Input Dims", "Input type", "Concrete Inputs")
+
+
+def group_operators(tree: CallTree) -> OperatorGroups:
+    """Return the groups of the operators that start within the steps."""
+    host, table = tree.host, tree.timeline.events
+    slices = np.flatnonzero(tree.is_op & contains(tree.timeline.steps.intervals, host.start_ns))
+    rows = host.row[slices]
+    matters = table.name_is(lambda name: any(part in name for part in _BY_PARAMETERS))[rows]
+    dims, types, concrete = (table.texts(key)[rows] for key in _INPUTS)
+    key = np.zeros(len(slices), np.int64)
+    columns = (
+        table.name[rows].astype(np.int64), tree.phase[slices], tree.module[slices], tree.place[slices],
+        dims, types, np.where(matters, concrete, -1),
+    )  # fmt: skip
+    for column in columns:
+        # Codes are made dense again after each column, so that the product never overflows.
+        _, key = np.unique(key * (int(column.max(initial=0)) + 2) + column + 1, return_inverse=True)
+    order = np.argsort(host.dur_ns[slices], kind="stable")
+    first = np.full(int(key.max(initial=-1)) + 1, -1, np.int64)
+    first[key[order]] = slices[order]
+    return OperatorGroups(tree, slices, key, first, np.bincount(key, minlength=len(first)).astype(np.int64))

@@ -1,0 +1,347 @@
+"""OperatorTable: operators with their time on host and device, place in the user's code, shapes, work and roofline."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from uncork.calltree import PHASES, Place
+from uncork.formulas import PRECISION, Work
+from uncork.hardware import Peaks, peaks_of
+from uncork.kernels import kernel_class
+from uncork.measure import Measurement, MissingEvidence, Rank
+from uncork.measure.operator_groups import OperatorGroups, group_operators
+from uncork.operators import operator_class
+from uncork.roofline import OVER_PEAK_SHARE, roof
+from uncork.tensorcores import matrix_precision
+
+MOST_OPERATORS = 100
+MOST_PARTS = 8
+MOST_SHAPES_CHARACTERS = 400
+
+
+@dataclass(frozen=True)
+class Operator:
+    """An operator of one name and phase, or the part of it with one place and shape; times are means per step.
+
+    Args:
+        name: Its name (``aten::addmm``).
+        phase: ``forward backward recompute optimizer``.
+        calls: Calls in all steps.
+        calls_per_step: Calls per step.
+        cpu_self_ns: Host time without the operators it calls.
+        cpu_total_ns: Host time with them.
+        device_self_ns: Time of the device work that it launched itself.
+        device_total_ns: And of what it calls.
+        module: Module path; with several parts that of the largest. None where unknown.
+        place: The user's line, likewise.
+        shapes: Sizes of its inputs as recorded, JSON; empty where not recorded.
+        dtype: Type of its first tensor (``fp32``, ``bf16`` …); empty where not recorded.
+        sizes: The sizes people think in (``m n k``, ``kernel stride`` …), where its work is known.
+        memory_bytes: What it allocated itself; None where memory was not recorded.
+        flop: Its work, None where unknown.
+        moved_bytes: What it must at least move, None where unknown.
+        precision: What its kernels compute in, by their names, else by its types.
+        roof_ns: The least time that the device needs for that work, None where unknown.
+        roofline_share: That over the time it took.
+        compute_bound: Whether arithmetic sets that least time.
+        kernel: The kernel that takes most of its time; empty where none is known.
+        kernel_class: What that kernel does (`uncork.kernels.CLASSES`); empty likewise.
+        op_class: What the operator is about (`uncork.operators.CLASSES`).
+        parts: Its parts, largest first; empty in parts themselves.
+        parts_count: How many parts there are in all.
+    """
+
+    name: str
+    phase: str
+    calls: int
+    calls_per_step: float
+    cpu_self_ns: int
+    cpu_total_ns: int
+    device_self_ns: int
+    device_total_ns: int
+    module: str | None = None
+    place: Place | None = None
+    shapes: str = ""
+    dtype: str = ""
+    sizes: Mapping[str, object] = field(default_factory=dict)
+    memory_bytes: int | None = None
+    flop: int | None = None
+    moved_bytes: int | None = None
+    precision: str = ""
+    roof_ns: int | None = None
+    roofline_share: float | None = None
+    compute_bound: bool | None = None
+    kernel: str = ""
+    kernel_class: str = ""
+    op_class: str = ""
+    parts: tuple["Operator", ...] = ()
+    parts_count: int = 1
+
+    @property
+    def over_peak(self) -> bool:
+        """Return whether it seems faster than its device can be: an error of ours, and said."""
+        return self.roofline_share is not None and self.roofline_share > OVER_PEAK_SHARE
+
+    def row(self) -> dict[str, Any]:
+        """Return it as plain values; times, bytes and work are means per step."""
+        place = self.place
+        values = {name: getattr(self, name) for name in _COLUMNS}
+        values |= {
+            "file": place.file if place else None,
+            "line": place.line if place else None,
+            "function": place.function if place else None,
+            "line_exact": place.exact if place else None,
+            "sizes": dict(self.sizes),
+            "roofline_share": None if self.over_peak else self.roofline_share,
+            "over_peak": self.over_peak,
+        }
+        if self.parts:
+            values["parts"] = [part.row() for part in self.parts]
+        return values
+
+
+_COLUMNS = (
+    *("name", "phase", "calls", "calls_per_step", "cpu_self_ns", "cpu_total_ns", "device_self_ns", "device_total_ns"),
+    *("module", "shapes", "dtype", "memory_bytes", "flop", "moved_bytes", "precision", "roof_ns", "compute_bound"),
+    *("kernel", "kernel_class", "op_class", "parts_count"),
+)
+
+
+@dataclass(frozen=True)
+class OperatorTable(Measurement):
+    """The operators that take most time.
+
+    Args:
+        operators: By name and phase, largest first: by device time where a device works, else by host time.
+        steps: Number of steps.
+        step_ns: Mean duration of a step.
+        on_device: Whether a device works in the recording.
+        device_ns: Device time per step of everything that an operator launched.
+        cpu_ns: Host time per step of all operators.
+        peaks: What the device can do, None where it is not known.
+        shapes: Whether any operator has its shapes.
+    """
+
+    operators: tuple[Operator, ...]
+    steps: int
+    step_ns: int
+    on_device: bool
+    device_ns: int
+    cpu_ns: int
+    peaks: Peaks | None
+    shapes: bool
+    table: ClassVar[str] = "operators"
+
+    @classmethod
+    def of(cls, rank: Rank) -> "OperatorTable":
+        """Return the table of a rank; without host operators there is none."""
+        tree, timeline = rank.calltree, rank.timeline
+        groups = group_operators(tree)
+        if not len(groups):
+            raise MissingEvidence("host")
+        steps = max(len(timeline.steps), 1)
+        known = peaks_of(rank.recording.devices)
+        parts = [_part(groups, group, steps, known) for group in range(len(groups))]
+        if rank.deep is not timeline:
+            parts = _with_places(parts, rank, known)
+        on_device = len(timeline.device) > 0
+        made = sorted(_by_name(parts, on_device), key=lambda op: -_weight(op, on_device))
+        return cls(
+            operators=_largest(made),
+            steps=steps,
+            step_ns=int(timeline.steps.dur_ns.mean()),
+            on_device=on_device,
+            device_ns=int(groups.device_self_ns.sum()) // steps,
+            cpu_ns=int(groups.cpu_self_ns.sum()) // steps,
+            peaks=known,
+            shapes=any(part.shapes for part in parts),
+        )
+
+    def rows(self) -> Sequence[Mapping[str, Any]]:
+        """Return one row per operator and phase, with its largest parts."""
+        return [operator.row() for operator in self.operators]
+
+    def weight_ns(self, operator: Operator) -> int:
+        """Return the time per step that an operator takes itself: of the device, or without one of the host."""
+        return _weight(operator, self.on_device)
+
+    def share(self, operator: Operator) -> float:
+        """Return the share of the step that an operator takes itself."""
+        return self.weight_ns(operator) / self.step_ns if self.step_ns else 0.0
+
+
+def _weight(operator: Operator, on_device: bool) -> int:
+    return operator.device_self_ns if on_device else operator.cpu_self_ns
+
+
+def _part(groups: OperatorGroups, group: int, steps: int, peaks: Peaks | None) -> Operator:
+    """Return the operators of one place and shape."""
+    tree = groups.tree
+    first = int(groups.first[group])
+    module, place = int(tree.module[first]), int(tree.place[first])
+    name, kernel = groups.name(group), groups.kernels[group]
+    memory = groups.memory_bytes
+    work, counted = groups.work[group], int(groups.counted_calls[group])
+    made = Operator(
+        name=name,
+        phase=PHASES[int(tree.phase[first])],
+        calls=int(groups.calls[group]),
+        calls_per_step=int(groups.calls[group]) / steps,
+        cpu_self_ns=int(groups.cpu_self_ns[group]) // steps,
+        cpu_total_ns=int(groups.cpu_total_ns[group]) // steps,
+        device_self_ns=int(groups.device_self_ns[group]) // steps,
+        device_total_ns=int(groups.device_total_ns[group]) // steps,
+        module=tree.modules[module] if module >= 0 else None,
+        place=tree.places[place] if place >= 0 else None,
+        shapes=_shapes(groups.argument(group, "Input Dims")),
+        dtype=_dtype(groups.argument(group, "Input type")),
+        memory_bytes=None if memory is None else int(memory[group]) // steps,
+        kernel=kernel,
+        kernel_class=kernel_class(kernel) if kernel else "",
+        op_class=operator_class(name),
+    )
+    if work is None or not counted:
+        return made
+    return _with_roof(made, work, counted / steps, int(groups.counted_device_ns[group]) / steps, peaks)
+
+
+def _with_roof(operator: Operator, work: Work, calls: float, device_ns: float, peaks: Peaks | None) -> Operator:
+    """Return an operator with its work, and its roofline where the device is known and worked.
+
+    Args:
+        operator: Which.
+        work: Of one call.
+        calls: Calls per step whose work counts.
+        device_ns: Device time of those calls per step.
+        peaks: What the device can do.
+    """
+    # A kernel's name tells fp32 from tf32, which tensors cannot.
+    precision = (matrix_precision(operator.kernel) if work.matrix else "") or work.precision
+    top = roof(work, peaks, precision) if peaks and device_ns > 0 else None
+    return replace(
+        operator,
+        sizes=work.sizes,
+        flop=int(work.flop * calls),
+        moved_bytes=int(work.moved_bytes * calls),
+        precision=precision,
+        roof_ns=int(top.ns * calls) if top else None,
+        roofline_share=top.ns * calls / device_ns if top else None,
+        compute_bound=top.compute_bound if top else None,
+    )
+
+
+def _shapes(dims: object) -> str:
+    text = json.dumps(dims, separators=(",", ":")) if isinstance(dims, list) and dims else ""
+    return text if len(text) <= MOST_SHAPES_CHARACTERS else text[: MOST_SHAPES_CHARACTERS - 1] + "…"
+
+
+def _dtype(types: object) -> str:
+    named = [str(kind) for kind in types] if isinstance(types, list) else []
+    return next((PRECISION[kind] for kind in named if kind in PRECISION), "")
+
+
+def _by_name(parts: Iterable[Operator], on_device: bool) -> list[Operator]:
+    """Return the parts put together by name and phase; place, shape and kernel are those of the largest part."""
+    together: dict[tuple[str, str], list[Operator]] = {}
+    for part in parts:
+        together.setdefault((part.name, part.phase), []).append(part)
+    made = []
+    for group in together.values():
+        group.sort(key=lambda part: (-_weight(part, on_device), -part.cpu_total_ns))
+        made.append(_sum(group))
+    return made
+
+
+def _sum(parts: list[Operator]) -> Operator:
+    """Return several parts as one operator."""
+    with_roof = [part for part in parts if part.roof_ns is not None and part.roofline_share]
+    took_ns = sum((part.roof_ns or 0) / (part.roofline_share or 1.0) for part in with_roof)
+    sums: dict[str, Any] = {name: sum(getattr(part, name) for part in parts) for name in _SUMMED}
+    sums |= {name: _sum_known([getattr(part, name) for part in parts]) for name in _SUMMED_IF_KNOWN}
+    return replace(
+        parts[0],
+        **sums,
+        roofline_share=sum(part.roof_ns or 0 for part in with_roof) / took_ns if took_ns else None,
+        parts=tuple(parts[:MOST_PARTS]) if len(parts) > 1 else (),
+        parts_count=len(parts),
+    )
+
+
+_SUMMED = ("calls", "calls_per_step", "cpu_self_ns", "cpu_total_ns", "device_self_ns", "device_total_ns")
+_SUMMED_IF_KNOWN = ("memory_bytes", "flop", "moved_bytes", "roof_ns")
+
+
+def _sum_known(values: Sequence[int | None]) -> int | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def _largest(operators: list[Operator]) -> tuple[Operator, ...]:
+    """Return those among the largest by any time, in the given order."""
+    kept: set[int] = set()
+    for name in ("device_self_ns", "device_total_ns", "cpu_self_ns", "cpu_total_ns"):
+        values = np.array([-getattr(operator, name) for operator in operators])
+        kept.update(np.argsort(values, kind="stable")[:MOST_OPERATORS].tolist())
+    return tuple(operator for place, operator in enumerate(operators) if place in kept)
+
+
+def _with_places(parts: list[Operator], rank: Rank, peaks: Peaks | None) -> list[Operator]:
+    """Return parts with line, shapes and work from the deep window, joined by module path and operator.
+
+    Durations stay those of the main window; where it has no modules, the operator's heaviest place stands for all.
+    """
+    groups = group_operators(rank.deep_calltree)
+    deep = [_part(groups, group, 1, None) for group in range(len(groups))]
+    by_key: dict[tuple[str, str, str | None], list[int]] = {}
+    for group in np.argsort(-groups.cpu_total_ns, kind="stable").tolist():
+        for module in dict.fromkeys((deep[group].module, None)):
+            by_key.setdefault((deep[group].name, deep[group].phase, module), []).append(group)
+    made = []
+    for part in parts:
+        candidates = by_key.get((part.name, part.phase, part.module), [])
+        made.append(_joined(part, [deep[group] for group in candidates], _mean_work(groups, candidates), peaks))
+    return made
+
+
+def _joined(part: Operator, others: list[Operator], work: tuple[Work, float] | None, peaks: Peaks | None) -> Operator:
+    """Return a part with what its counterparts in the deep window know, the heaviest first.
+
+    Args:
+        part: From the main window.
+        others: Counterparts.
+        work: Mean work of a call, and the share of the calls whose work counts.
+        peaks: What the device can do.
+    """
+    if not others:
+        return part
+    calls = sum(other.calls for other in others)
+    known = [other.memory_bytes for other in others if other.memory_bytes is not None]
+    part = replace(
+        part,
+        place=part.place or others[0].place,
+        shapes=part.shapes or others[0].shapes,
+        dtype=part.dtype or others[0].dtype,
+        module=part.module or (others[0].module if len({other.module for other in others}) == 1 else None),
+        memory_bytes=int(sum(known) / calls * part.calls_per_step) if known else part.memory_bytes,
+    )
+    if part.flop is not None or work is None:
+        return part
+    return _with_roof(part, work[0], part.calls_per_step * work[1], part.device_total_ns, peaks)
+
+
+def _mean_work(groups: OperatorGroups, candidates: list[int]) -> tuple[Work, float] | None:
+    """Return the mean work of a call and the share of calls whose work counts: shapes may differ between calls."""
+    worked = [(groups.work[group], int(groups.counted_calls[group])) for group in candidates]
+    known = [(work, count) for work, count in worked if work is not None and count]
+    if not known:
+        return None
+    counted = sum(count for _, count in known)
+    mean = replace(
+        known[0][0],
+        flop=int(sum(work.flop * count for work, count in known) / counted),
+        moved_bytes=int(sum(work.moved_bytes * count for work, count in known) / counted),
+    )
+    return mean, counted / int(groups.calls[candidates].sum())
