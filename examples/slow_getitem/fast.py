@@ -1,0 +1,6 @@
+"""The same job with four workers, which wait for their samples side by side while the model trains."""
+
+from slow import train
+
+if __name__ == "__main__":
+    train(num_workers=4, persistent_workers=True)
