@@ -207,7 +207,9 @@ class CallTree:
     def phase(self) -> IntArray:
         """Return the index in `PHASES` of what each slice is part of."""
         optimizer = self.timeline.events.name_is(OPTIMIZER)[self.host.row]
-        phase = np.where(self.node >= 0, BACKWARD, FORWARD)
+        # Gradients computed by hand stand outside any node.
+        named = self.timeline.events.name_is(re.compile(r"^aten::\w+_backward(_\w+)?$"))[self.host.row]
+        phase = np.where((self.node >= 0) | (self.inherit(np.where(named, 1, -1)) > 0), BACKWARD, FORWARD)
         phase[self.recomputed] = RECOMPUTE
         phase[self.inherit(np.where(optimizer, 1, -1)) > 0] = OPTIMIZE
         return phase
@@ -279,7 +281,12 @@ class CallTree:
     def _place(self) -> tuple[IntArray, tuple[Place, ...]]:
         """Return (index of the user's place of each slice, the places)."""
         frames = self._kind == Kind.PYTHON_FUNCTION
-        own, places = self._frame_places() if frames.any() else self._stack_places()
+        if frames.any():
+            own, places = self._frame_places()
+        else:
+            own, places = self._stack_places()
+            # Backward operators carry the stack of the call of backward(): true, but not where their work was asked for.
+            own[self.node >= 0] = -1
         return self._through_nodes(own, self.inherit(own)), places
 
     def _frame_places(self) -> tuple[IntArray, tuple[Place, ...]]:

@@ -291,7 +291,7 @@ def _sides_listed(place: int) -> Callable[[Args], int]:
     return lambda args: math.prod(args.integers(place, 1))
 
 
-def _elementwise(most: int | None = None, made_size: int | None = None) -> Formula:
+def _elementwise(most: int, made_size: int | None = None) -> Formula:
     """Return the formula of an operator that reads its tensors and writes one of the largest size.
 
     Args:
@@ -335,15 +335,17 @@ def _embedding(args: Args) -> Work:
     return Work(0, 2 * rows * width * args.size(0) + rows * args.size(1), False, _precision(args, 0))
 
 
-_ARITHMETIC = ("add", "add_", "sub", "sub_", "mul", "mul_", "div", "div_")
-_BY_ELEMENT = (
+_OF_ONE = (
     *("relu", "relu_", "gelu", "silu", "silu_", "sigmoid", "sigmoid_", "tanh", "tanh_", "exp", "exp_", "log", "sqrt"),
-    *("rsqrt", "pow", "pow_", "neg", "abs", "clamp", "clamp_", "clamp_min", "clamp_min_", "leaky_relu", "leaky_relu_"),
-    *("hardtanh", "hardswish", "hardsigmoid", "where", "addcmul", "addcmul_", "addcdiv", "addcdiv_", "lerp", "lerp_"),
-    *("threshold_backward", "gelu_backward", "silu_backward", "sigmoid_backward", "tanh_backward", "masked_fill"),
-    *("masked_fill_", "native_dropout", "native_dropout_backward", "bernoulli_", "maximum", "minimum", "erf", "sin"),
-    *("cos", "reciprocal"),
+    *("rsqrt", "neg", "abs", "clamp", "clamp_", "clamp_min", "clamp_min_", "leaky_relu", "leaky_relu_", "hardtanh"),
+    *("hardswish", "hardsigmoid", "bernoulli_", "erf", "sin", "cos", "reciprocal"),
 )
+_OF_TWO = (
+    *("add", "add_", "sub", "sub_", "mul", "mul_", "div", "div_", "pow", "pow_", "maximum", "minimum", "masked_fill"),
+    *("masked_fill_", "threshold_backward", "gelu_backward", "silu_backward", "sigmoid_backward", "tanh_backward"),
+    *("native_dropout_backward",),
+)
+_OF_THREE = ("where", "addcmul", "addcmul_", "addcdiv", "addcdiv_", "lerp", "lerp_")
 _COMPARING = ("eq", "ne", "gt", "lt", "ge", "le", "logical_and", "logical_or", "isnan", "isinf")
 _REDUCING = ("sum", "mean", "max", "min", "amax", "amin", "norm", "linalg_vector_norm", "var", "std", "prod", "argmax")
 _TRAINING = 5
@@ -387,8 +389,11 @@ FORMULAS: Mapping[str, Formula] = {
     "aten::miopen_batch_norm_backward": _norm(0, _second_side(0), backward=True),
     "aten::native_layer_norm_backward": _norm(1, _sides_listed(2), backward=True),
     "aten::native_group_norm_backward": _norm(1, _second_side(1), backward=True),
-    **{f"aten::{name}": _elementwise(2) for name in _ARITHMETIC},
-    **{f"aten::{name}": _elementwise() for name in _BY_ELEMENT},
+    **{
+        f"aten::{name}": _elementwise(tensors)
+        for tensors, names in enumerate((_OF_ONE, _OF_TWO, _OF_THREE), start=1)
+        for name in names
+    },
     **{f"aten::{name}": _elementwise(2, made_size=1) for name in _COMPARING},
     **{f"aten::{name}": _reduce for name in _REDUCING},
     "aten::copy_": _copy,

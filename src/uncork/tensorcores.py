@@ -17,11 +17,14 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("fp16", r"h884|h1688|h16816|fp16|hgemm|_f16|hmma|__half|c10::half|half_t|_half_|nvjet_h|cijk_[a-z]+_[a-z]+_h"),
         (
             "fp32",
-            r"sgemm|scudnn|simt_s|_f32f32_f32|_engine<float|<float, float|dgrad2d_alg|winograd\w*<float|_f32_|_float_"
-             r"|gemv\w*.*float|gemm\w*<float|cgemm|fft[12]d|cijk_[a-z]+_[a-z]+_s|sgemmiff|fp32",
+            (
+                r"sgemm|scudnn|simt_s|_f32f32_f32|_engine<float|<float, float|dgrad2d_alg|winograd|_f32_|_float_|fp32"
+                r"|gemv\w*.*float|gemm\w*<float|cgemm|fft[12]d|cijk_[a-z]+_[a-z]+_s"
+            ),
         ),
     )
 )
+_FEWER_FLOP = re.compile(r"winograd|fft[12]d|_r2c|_c2r", re.IGNORECASE)
 _ALIGN = re.compile(r"_align(1|2)\b|_align(1|2)(::|\(|$)|_ldg[12]_")
 
 
@@ -36,3 +39,8 @@ def matrix_precision(kernel: str) -> str:
 def is_misaligned(kernel: str) -> bool:
     """Return whether a half-precision kernel reads one or two elements at a time: a side is not a multiple of 8."""
     return matrix_precision(kernel) in {"bf16", "fp16"} and _ALIGN.search(kernel) is not None
+
+
+def saves_arithmetic(kernel: str) -> bool:
+    """Return whether a kernel computes a convolution with fewer operations than its formula counts (Winograd, FFT)."""
+    return _FEWER_FLOP.search(kernel) is not None

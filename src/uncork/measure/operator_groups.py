@@ -116,25 +116,29 @@ class OperatorGroups:
         return np.bincount(self.group, amounts, minlength=len(self)).astype(np.int64)
 
     @cached_property
-    def kernels(self) -> list[str]:
-        """Return the kernel that takes most time in each group, with what it calls; empty where there is none."""
+    def kernels(self) -> list[tuple[str, ...]]:
+        """Return the kernels of each group, the longest first; of work that counts with those of what it calls."""
         device, table = self.tree.timeline.device, self.tree.timeline.events
         launcher = self.tree.timeline.launch_op
         group_of = np.full(len(self.tree.host), -1, np.int64)
         group_of[self.slices] = self.group
-        found = [""] * len(self)
-        places = np.flatnonzero(launcher >= 0)
-        groups = group_of[launcher[places]]
+        counts = np.zeros(len(self.tree.host), bool)
+        counts[self.slices[self.counted]] = True
+        around = self.tree.inherit(np.where(counts, np.arange(len(counts)), -1))
+        linked = np.flatnonzero(launcher >= 0)
+        own, outer = launcher[linked], around[launcher[linked]]
+        apart = (outer >= 0) & (outer != own)
+        groups = np.concatenate([group_of[own], group_of[outer[apart]]])
+        places = np.concatenate([linked, linked[apart]])
         places, groups = places[groups >= 0], groups[groups >= 0]
-        if not len(places):
-            return found
         names = table.name[device.row[places]].astype(np.int64)
         pairs, back = np.unique(groups * (len(table.strings) + 1) + names, return_inverse=True)
-        spent = np.bincount(back, device.dur_ns[places])
-        for place in np.argsort(spent, kind="stable").tolist():
+        spent = np.bincount(back, device.dur_ns[places], minlength=len(pairs))
+        found: list[list[str]] = [[] for _ in range(len(self))]
+        for place in np.argsort(-spent, kind="stable").tolist():
             group, name = divmod(int(pairs[place]), len(table.strings) + 1)
-            found[group] = table.strings.text(name)
-        return found
+            found[group].append(table.strings.text(name))
+        return [tuple(group) for group in found]
 
     @cached_property
     def memory_bytes(self) -> IntArray | None:

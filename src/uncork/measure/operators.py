@@ -15,7 +15,7 @@ from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.operator_groups import OperatorGroups, group_operators
 from uncork.operators import operator_class
 from uncork.roofline import OVER_PEAK_SHARE, roof
-from uncork.tensorcores import matrix_precision
+from uncork.tensorcores import matrix_precision, saves_arithmetic
 
 MOST_OPERATORS = 100
 MOST_PARTS = 8
@@ -182,7 +182,8 @@ def _part(groups: OperatorGroups, group: int, steps: int, peaks: Peaks | None) -
     tree = groups.tree
     first = int(groups.first[group])
     module, place = int(tree.module[first]), int(tree.place[first])
-    name, kernel = groups.name(group), groups.kernels[group]
+    name, kernels = groups.name(group), groups.kernels[group]
+    kernel = next(iter(kernels), "")
     memory = groups.memory_bytes
     work, counted = groups.work[group], int(groups.counted_calls[group])
     made = Operator(
@@ -205,6 +206,8 @@ def _part(groups: OperatorGroups, group: int, steps: int, peaks: Peaks | None) -
     )
     if work is None or not counted:
         return made
+    if any(map(saves_arithmetic, kernels)):
+        peaks = None
     return _with_roof(made, work, counted / steps, int(groups.counted_device_ns[group]) / steps, peaks)
 
 
@@ -221,6 +224,9 @@ def _with_roof(operator: Operator, work: Work, calls: float, device_ns: float, p
     # A kernel's name tells fp32 from tf32, which tensors cannot.
     precision = (matrix_precision(operator.kernel) if work.matrix else "") or work.precision
     top = roof(work, peaks, precision) if peaks and device_ns > 0 else None
+    if top and not top.compute_bound and top.ns * calls > OVER_PEAK_SHARE * device_ns:
+        # Tensors that lie in a cache, or the same one twice, move fewer bytes than the formula says.
+        top = None
     return replace(
         operator,
         sizes=work.sizes,
