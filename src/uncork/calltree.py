@@ -285,7 +285,7 @@ class CallTree:
             own, places = self._frame_places()
         else:
             own, places = self._stack_places()
-            # Backward operators carry the stack of the call of backward(): true, but not where their work was asked for.
+            # Backward operators carry the stack of backward() itself, which is not where their work was asked for.
             own[self.node >= 0] = -1
         return self._through_nodes(own, self.inherit(own)), places
 
