@@ -1,0 +1,277 @@
+"""scan: a trace document → Scanned, whatever its layout, however damaged: the walk that both scanners share."""
+
+import json
+import re
+from collections import Counter
+from typing import Protocol
+
+from uncork.errors import UnreadableError
+from uncork.readers.columns import Scanned
+from uncork.readers.mend import FIELDS, mend
+from uncork.readers.source import Source
+
+_CHUNK_BYTES = 4 << 20
+_LARGEST_VALUE_BYTES = 256 << 20
+"""A single event or top-level value larger than this is refused: no recording has one."""
+_FIRST_WINDOW = 64 << 10
+_EVENT_START = re.compile(rf'(?<=[,\[}}\]])\s*\{{\s*"?(?:{FIELDS})"\s*:'.encode())
+_EVENTS_KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
+_BLANK = re.compile(rb"[\s\0]*")
+
+
+class Scanner(Protocol):
+    """What collects events into columns: the compiled scanner or the portable one."""
+
+    repairs: Counter[str]
+
+    def feed(self, text: bytes, start: int) -> int:
+        """Take as many whole events as possible from a place on; return the place after them."""
+
+    def take(self, text: bytes) -> bool:
+        """Take one event given alone; return whether it could be read."""
+
+    def finish(self, header: dict[str, object]) -> Scanned:
+        """Return the columns."""
+
+
+class _Cut(Exception):
+    """The text ends in the middle of something."""
+
+
+def scan(source: Source, scanner: Scanner) -> Scanned:
+    """Return the columns of a trace document."""
+    walk = _Walk(source, scanner)
+    walk.document()
+    return scanner.finish(walk.header)
+
+
+def _number(text: str) -> float:
+    """Return a number of the header; one too long to be meant becomes infinite."""
+    return int(text) if len(text) < 40 else float(text)
+
+
+_VALUE = json.JSONDecoder(strict=False, parse_int=_number)
+_SPAN = json.JSONDecoder(strict=False, parse_int=len, parse_float=len, parse_constant=len)
+
+
+class _Walk:
+    """A place in the document, and what to do at it."""
+
+    def __init__(self, source: Source, scanner: Scanner) -> None:
+        self.source = source
+        self.scanner = scanner
+        self.repairs = scanner.repairs
+        self.header: dict[str, object] = {}
+        self.text = b""
+        self.at = 0
+        self.ended = False
+
+    def document(self) -> None:
+        """Walk the whole document."""
+        first = self._byte()
+        try:
+            if first == b"[":
+                self.at += 1
+                self._events(bare=True)
+            elif first == b"{":
+                self.at += 1
+                self._object()
+            else:
+                raise UnreadableError(f"{self.source.path}: does not begin as a trace does.", "Give a profiler's trace.")
+            self._after()
+        except _Cut:
+            self.repairs["cut_file"] += 1
+        else:
+            if self.source.cut:
+                self.repairs["cut_file"] += 1
+
+    def _more(self) -> bool:
+        """Read on; return whether there was more."""
+        if self.ended:
+            return False
+        chunk = self.source.read(_CHUNK_BYTES)
+        if not chunk:
+            self.ended = True
+            return False
+        self.text = self.text[self.at :] + chunk
+        self.at = 0
+        if len(self.text) > _LARGEST_VALUE_BYTES:
+            raise UnreadableError(
+                f"{self.source.path}: holds a single value of more than {_LARGEST_VALUE_BYTES >> 20} MiB, "
+                "which no recording does."
+            )
+        return True
+
+    def _byte(self) -> bytes:
+        """Return the next byte that is not blank, empty at the end."""
+        while True:
+            self.at = _BLANK.match(self.text, self.at).end()  # type: ignore[union-attr]
+            if self.at < len(self.text):
+                return self.text[self.at : self.at + 1]
+            if not self._more():
+                return b""
+
+    def _object(self) -> None:
+        """Walk the members of an object until it closes, events among them."""
+        while (byte := self._byte()) != b"}":
+            if not byte:
+                raise _Cut
+            if byte == b",":
+                self.at += 1
+                continue
+            try:
+                key = self._decoded()
+                if self._byte() != b":":
+                    raise ValueError(":")
+            except ValueError:
+                self._find_events()
+                continue
+            self.at += 1
+            self._member(str(key))
+        self.at += 1
+
+    def _member(self, key: str) -> None:
+        first = self._byte()
+        if key == "traceEvents" and first == b"[":
+            self.at += 1
+            self._events(bare=False)
+        elif key == "traceEvents" and first == b"{":
+            self.at += 1
+            self.repairs["nested_wrapper"] += 1
+            self._object()
+        else:
+            try:
+                self.header[key] = self._decoded()
+            except ValueError:
+                self._find_events()
+
+    def _find_events(self) -> None:
+        """Go on at the events, past a part of the header that is damaged beyond reading."""
+        self.repairs["header"] += 1
+        while (found := _EVENTS_KEY.search(self.text, self.at)) is None:
+            if not self._more():
+                self.at = len(self.text)
+                raise _Cut
+        self.at = found.end()
+        self._events(bare=False)
+
+    def _decoded(self) -> object:
+        """Return the value that begins here, having read as far as it goes."""
+        window = _FIRST_WINDOW
+        while True:
+            text = self.text[self.at : self.at + window].decode("utf-8", "surrogateescape")
+            try:
+                value, end = _VALUE.raw_decode(text)
+            except RecursionError as error:
+                raise ValueError("nested too deeply") from error
+            except json.JSONDecodeError as error:
+                if not _ran_out(error, text):
+                    raise
+                end = len(text)
+                value = None
+            whole = self.at + window >= len(self.text)
+            if end < len(text):
+                self.at += len(text[:end].encode("utf-8", "surrogateescape"))
+                return value
+            if whole and not self._more():
+                if value is None and text.strip() != "null":
+                    raise _Cut
+                self.at = len(self.text)
+                return value
+            window *= 4
+
+    def _events(self, *, bare: bool) -> None:
+        """Walk the list of events to its end.
+
+        Args:
+            bare: The document is the list alone; its closing bracket may be missing.
+        """
+        while True:
+            self.at = self.scanner.feed(self.text, self.at)
+            byte = self._byte()
+            if byte == b",":
+                self.at += 1
+                if self._byte() == b"]":
+                    self.repairs["commas"] += 1
+            elif byte == b"]":
+                self.at += 1
+                return
+            elif not byte:
+                if bare:
+                    return
+                raise _Cut
+            elif byte == b"{":
+                self._event()
+            else:
+                self._oddity()
+
+    def _event(self) -> None:
+        """Take the one event that begins here, mending it if need be."""
+        window = _FIRST_WINDOW
+        while True:
+            text = self.text[self.at : self.at + window].decode("latin-1")
+            try:
+                _, end = _SPAN.raw_decode(text)
+            except RecursionError:
+                self._damaged()
+                return
+            except json.JSONDecodeError as error:
+                if not _ran_out(error, text):
+                    self._damaged()
+                    return
+                if self.at + window >= len(self.text) and not self._more():
+                    raise _Cut from error
+                window *= 4
+                continue
+            break
+        event = text[:end].encode("latin-1")
+        self.at += end
+        if not self.scanner.take(event) and not self._take_mended(event):
+            self.repairs["unreadable_events"] += 1
+
+    def _take_mended(self, event: bytes) -> int:
+        """Take an event's mended text; return how many of its bytes were used, 0 if it cannot be mended."""
+        mended = mend(event.decode("utf-8", "surrogateescape"))
+        if mended is None:
+            return 0
+        text, used, repairs = mended
+        raw = text.encode("utf-8", "surrogateescape")
+        valid = raw.decode("utf-8", "replace").encode()
+        if not self.scanner.take(valid):
+            return 0
+        self.repairs.update(repairs)
+        self.repairs["invalid_utf8"] += valid != raw
+        return len(event.decode("utf-8", "surrogateescape")[:used].encode("utf-8", "surrogateescape"))
+
+    def _damaged(self) -> None:
+        """Take a damaged event, which lasts until the next one seems to begin; drop it if it cannot be mended."""
+        while (found := _EVENT_START.search(self.text, self.at + 1)) is None and self._more():
+            pass
+        stop = found.start() if found else len(self.text)
+        used = self._take_mended(self.text[self.at : stop])
+        if used:
+            self.at += used
+            return
+        self.repairs["unreadable_events"] += 1
+        self.at = stop
+        if not found:
+            raise _Cut
+
+    def _oddity(self) -> None:
+        """Step over something in the list that is no event."""
+        try:
+            self._decoded()
+            self.repairs["odd_events"] += 1
+        except ValueError:
+            self._damaged()
+
+    def _after(self) -> None:
+        """Look at what stands behind the document."""
+        byte = self._byte()
+        if byte:
+            self.repairs["second_document" if byte in b"{[" else "text_behind"] += 1
+
+
+def _ran_out(error: json.JSONDecodeError, text: str) -> bool:
+    """Return whether a value could not be read because its text ends too early."""
+    return error.msg.startswith("Unterminated string") or len(text) - error.pos <= 8

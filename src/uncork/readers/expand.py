@@ -1,0 +1,52 @@
+"""expand: what people type (files, folders of ranks, globs, TensorBoard log folders) → the paths to read."""
+
+import glob
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from uncork.errors import UnreadableError
+from uncork.recording import RunFolder
+
+_SUFFIXES = (".json", ".json.gz", ".json.zst", ".json.zip", ".pickle", ".pkl", ".prof", ".pstats", ".gz", ".zst")
+_TRACE = re.compile(r"\.pt\.trace\.json(?:\.gz|\.zst)?$")
+_DIGITS = re.compile(r"(\d+)")
+
+
+def expand(paths: Iterable[str | Path]) -> list[Path]:
+    """Return the files and run folders that some paths stand for, ranks in their natural order, each once."""
+    found: dict[Path, None] = {}
+    for given in paths:
+        for path in _one(Path(given)):
+            found.setdefault(path)
+    return list(found)
+
+
+def _one(path: Path) -> list[Path]:
+    if path.is_file() or RunFolder.is_one(path):
+        return [path]
+    if path.is_dir():
+        return _in_folder(path)
+    matches = sorted(map(Path, glob.glob(str(path), recursive=True)), key=_natural)  # noqa: PTH207 — absolute patterns too
+    if not matches:
+        raise UnreadableError(f"{path}: is not there.", "Check the path; a pattern such as 'traces/*.json.gz' works too.")
+    return [file for match in matches for file in (_in_folder(match) if match.is_dir() and not RunFolder.is_one(match) else [match])]
+
+
+def _in_folder(folder: Path) -> list[Path]:
+    """Return a folder's recordings: the traces of a TensorBoard log if it has any, else every file that may be one."""
+    files = sorted((path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()), key=_natural)
+    runs = [path for path in folder.iterdir() if RunFolder.is_one(path)]
+    if runs:
+        return sorted(runs, key=_natural)
+    traces = [path for path in files if _TRACE.search(path.name)] or [
+        path for path in files if path.name.lower().endswith(_SUFFIXES)
+    ]
+    if not traces:
+        raise UnreadableError(f"{folder}: holds no recordings.", "Give the folder in which the profiler's traces lie.")
+    return traces
+
+
+def _natural(path: Path) -> list[tuple[int, str]]:
+    """Return a key that puts rank 2 before rank 10."""
+    return [(int(part), "") if part.isdigit() and len(part) < 19 else (-1, part) for part in _DIGITS.split(str(path))]

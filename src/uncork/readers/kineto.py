@@ -1,0 +1,119 @@
+"""Reads PyTorch profiler traces: Kineto of torch 1.8 to today, legacy autograd lists, Ascend's torch_npu."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from uncork.errors import UnreadableError
+from uncork.events import EventTable, Kind
+from uncork.readers.assemble import assemble, select
+from uncork.readers.document import scan
+from uncork.readers.metadata import devices_of, flags_of, groups_of, rank_of, versions_of, world_size_of
+from uncork.readers.portable import PortableScanner
+from uncork.readers.source import Progress, Source
+from uncork.recording import Recording
+
+ORDER = 90
+"""Asked after the readers of narrower formats, since any JSON may be a trace."""
+
+_START = re.compile(rb"\s*(?:\{|\[\s*(?:\{|$))")
+_PYTORCH = (
+    Kind.CPU_OP,
+    Kind.USER_ANNOTATION,
+    Kind.PYTHON_FUNCTION,
+    Kind.RUNTIME,
+    Kind.KERNEL,
+    Kind.GPU_MEMCPY,
+    Kind.GPU_MEMSET,
+)
+
+
+def claims(head: bytes, path: Path) -> bool:
+    """Return whether a file begins as a trace document does."""
+    del path
+    return _START.match(head) is not None
+
+
+def read(path: Path, progress: Progress | None = None) -> list[Recording]:
+    """Return the recordings of the ranks in a trace file.
+
+    Args:
+        path: The file, packed or not.
+        progress: Told how far reading has come.
+    """
+    with Source(path, progress) as source:
+        scanned = scan(source, PortableScanner())
+    table, repairs = assemble(scanned)
+    _refuse_empty(table, path)
+    _refuse_mixed(table, path)
+    form = _format(table, scanned.header)
+    recordings = []
+    for rank, events in _by_rank(table):
+        recordings.append(
+            Recording(
+                source=str(path),
+                format=form,
+                events=events,
+                rank=rank_of(scanned.header, path) if rank is None else rank,
+                world_size=world_size_of(scanned.header),
+                devices=devices_of(scanned.header),
+                flags=flags_of(scanned.header, events),
+                versions=versions_of(scanned.header),
+                groups=groups_of(scanned.header, events),
+                repairs=dict(repairs),
+            )
+        )
+    return recordings
+
+
+def _refuse_empty(table: EventTable, path: Path) -> None:
+    """Stop where nothing of PyTorch was recorded."""
+    lasting = ~table.of_kind(Kind.FLOW_START, Kind.FLOW_END, Kind.COUNTER, Kind.OVERHEAD)
+    if not (lasting & ~table.name_is(_is_profilers_own)).any():
+        raise UnreadableError(
+            f"{path}: nothing was recorded in this trace.",
+            "The profiler's schedule probably never reached an active step: call prof.step() often enough.",
+        )
+    if not table.of_kind(*_PYTORCH).any():
+        raise UnreadableError(
+            f"{path}: is a trace of another tool: it holds no PyTorch events.",
+            "Give a trace written by torch.profiler.",
+        )
+
+
+def _is_profilers_own(name: str) -> bool:
+    return name.startswith(("PyTorch Profiler", "Iteration Start:", "Record Window End"))
+
+
+def _refuse_mixed(table: EventTable, path: Path) -> None:
+    """Stop where two processes were merged under one id: their times cannot be told apart."""
+    steps = np.flatnonzero(table.of_kind(Kind.USER_ANNOTATION) & table.name_is(lambda name: name.startswith("ProfilerStep#")))
+    order = steps[np.lexsort((table.ts_ns[steps], table.name[steps], table.track[steps]))]
+    first, then = order[:-1], order[1:]
+    same = (table.track[first] == table.track[then]) & (table.name[first] == table.name[then])
+    if (same & (table.ts_ns[then] < table.end_ns[first])).any():
+        raise UnreadableError(
+            f"{path}: two processes are mixed under one process id (a step runs twice at once on one thread).",
+            "Give the ranks' own trace files instead of the merged one.",
+        )
+
+
+def _format(table: EventTable, header: Mapping[str, object]) -> str:
+    names = {track.name for track in table.tracks} | {track.pid for track in table.tracks}
+    if "CPU functions" in names or "CUDA functions" in names:
+        return "legacy"
+    if any(key.startswith(("Model Id", "Task Type")) for key in table.args) and "schemaVersion" not in header:
+        return "ascend"
+    return "kineto"
+
+
+def _by_rank(table: EventTable) -> list[tuple[int | None, EventTable]]:
+    """Return the table, or where a merge wrote each event's rank into its args, one table per rank."""
+    rank = table.ints("rank")
+    ranks = np.unique(rank[rank >= 0])
+    known = np.count_nonzero(rank >= 0)
+    if len(ranks) < 2 or known < 0.9 * len(table):
+        return [(None, table)]
+    return [(int(value), select(table, rank == value)) for value in ranks]

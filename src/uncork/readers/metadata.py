@@ -1,0 +1,168 @@
+"""What a trace says beside its events: names of tracks, devices, flags, versions, ranks and groups."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from uncork.events import EventTable, Kind
+from uncork.readers.columns import Scanned
+from uncork.recording import Device, Flags
+
+_RANK_IN_NAME = re.compile(r"rank[-_.]?(\d+)", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class TrackNames:
+    """Names that metadata events give, by index in the strings of the raw id.
+
+    Args:
+        processes: Process id → name.
+        labels: Process id → label (``CPU``, ``GPU 0``).
+        threads: (process id, thread id) → name.
+    """
+
+    processes: Mapping[int, str]
+    labels: Mapping[int, str]
+    threads: Mapping[tuple[int, int], str]
+
+
+def track_names(scanned: Scanned) -> TrackNames:
+    """Return the names of processes and threads."""
+    found: dict[str, dict[tuple[int, int], str]] = {"process_name": {}, "process_labels": {}, "thread_name": {}}
+    for key, argument in (("process_name", "name"), ("thread_name", "name"), ("process_labels", "labels")):
+        chosen = (scanned.ph == ord("M")) & (scanned.name == scanned.index_of(key))
+        column = scanned.args.get(argument)
+        if column is None or column.texts is None:
+            continue
+        rows, values = column.texts
+        wanted = chosen[rows]
+        for row, value in zip(rows[wanted].tolist(), values[wanted].tolist(), strict=True):
+            found[key][int(scanned.pid[row]), int(scanned.tid[row])] = scanned.strings.text(value)
+    return TrackNames(
+        processes={pid: name for (pid, _), name in found["process_name"].items()},
+        labels={pid: name for (pid, _), name in found["process_labels"].items()},
+        threads=found["thread_name"],
+    )
+
+
+def devices_of(header: Mapping[str, object]) -> tuple[Device, ...]:
+    """Return the accelerators a header lists."""
+    listed = header.get("deviceProperties")
+    devices = []
+    for place, entry in enumerate(listed if isinstance(listed, list) else ()):
+        if isinstance(entry, dict):
+            name = str(entry.get("name", ""))
+            major, minor = _whole(entry.get("computeMajor")), _whole(entry.get("computeMinor"))
+            index = _whole(entry.get("id"))
+            devices.append(
+                Device(
+                    index=place if index is None else index,
+                    name=name,
+                    memory_bytes=_whole(entry.get("totalGlobalMem")),
+                    compute_capability=(major, minor) if None not in (major, minor) and not _is_amd(name, header) else None,  # type: ignore[arg-type]
+                    multiprocessors=_whole(entry.get("numSms")),
+                )
+            )
+    return tuple(devices)
+
+
+def _is_amd(name: str, header: Mapping[str, object]) -> bool:
+    return "hip_runtime_version" in header or "roctracer_version" in header or name.startswith("AMD")
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def versions_of(header: Mapping[str, object]) -> dict[str, str]:
+    """Return the versions a header states."""
+    found = {}
+    cuda, hip = _whole(header.get("cuda_runtime_version")), _whole(header.get("hip_runtime_version"))
+    if cuda:
+        found["cuda"] = f"{cuda // 1000}.{cuda % 1000 // 10}"
+    if hip:
+        found["hip"] = f"{hip // 10_000_000}.{hip // 100_000 % 100}.{hip % 100_000}"
+    for key, name in (("torch_version", "torch"), ("pytorch_version", "torch"), ("python_version", "python")):
+        if isinstance(header.get(key), str):
+            found[name] = str(header[key])
+    return found
+
+
+def flags_of(header: Mapping[str, object], events: EventTable) -> Flags:
+    """Return what the recording holds: by its header's word, else by what is in it."""
+    operators = bool(events.of_kind(Kind.CPU_OP).any())
+
+    def flag(key: str, seen: bool) -> bool | None:
+        if seen or header.get(key) in (1, True):
+            return True
+        return False if operators else None
+
+    functions = events.of_kind(Kind.PYTHON_FUNCTION)
+    modules = bool(functions.any()) and bool(events.name_is(lambda name: name.startswith("nn.Module: "))[functions].any())
+    return Flags(
+        shapes=flag("record_shapes", _has_shapes(events)),
+        memory=flag("profile_memory", bool(events.of_kind(Kind.MEMORY).any())),
+        stacks=flag("with_stack", bool(functions.any()) or _has_text(events, "Call stack")),
+        modules=flag("with_modules", modules or _has_text(events, "Module Hierarchy")),
+        flops=flag("with_flops", "flops" in events.args),
+    )
+
+
+def _has_shapes(events: EventTable) -> bool:
+    column = events.args.get("Input Dims")
+    if column is None or column.nested is None:
+        return False
+    return any(any(b"1" <= digit <= b"9" for digit in _bytes(events.strings.raw(index))) for index in np.unique(column.nested[1])[:4096].tolist())
+
+
+def _bytes(text: bytes) -> list[bytes]:
+    return [text[place : place + 1] for place in range(len(text))]
+
+
+def _has_text(events: EventTable, key: str) -> bool:
+    column = events.args.get(key)
+    return column is not None and column.texts is not None and any(events.strings.raw(index) for index in np.unique(column.texts[1])[:64].tolist())
+
+
+def rank_of(header: Mapping[str, object], path: Path) -> int | None:
+    """Return the rank a header or else the file's name states."""
+    info = header.get("distributedInfo")
+    rank = _whole(info.get("rank")) if isinstance(info, dict) else None
+    if rank is None:
+        named = _RANK_IN_NAME.findall(path.name)
+        rank = int(named[-1]) if named and len(named[-1]) < 7 else None
+    return rank
+
+
+def world_size_of(header: Mapping[str, object]) -> int | None:
+    """Return the number of ranks a header states."""
+    info = header.get("distributedInfo")
+    return _whole(info.get("world_size")) if isinstance(info, dict) else None
+
+
+def groups_of(header: Mapping[str, object], events: EventTable) -> dict[str, tuple[int, ...]]:
+    """Return the process groups: as the header lists them, else as the collectives name them."""
+    info = header.get("distributedInfo")
+    listed = info.get("pg_config") if isinstance(info, dict) else None
+    groups: dict[str, tuple[int, ...]] = {}
+    entries = listed.values() if isinstance(listed, dict) else listed
+    for entry in entries if isinstance(entries, list) or isinstance(listed, dict) else ():
+        if isinstance(entry, dict) and isinstance(entry.get("ranks"), list) and "pg_name" in entry:
+            groups[str(entry["pg_name"])] = tuple(rank for rank in entry["ranks"] if isinstance(rank, int))
+    return groups or _groups_of_collectives(events)
+
+
+def _groups_of_collectives(events: EventTable) -> dict[str, tuple[int, ...]]:
+    names, ranks = events.texts("Process Group Name"), events.texts("Process Group Ranks")
+    both = np.flatnonzero((names >= 0) & (ranks >= 0))
+    groups: dict[str, tuple[int, ...]] = {}
+    if len(both):
+        pairs = np.unique(np.stack([names[both], ranks[both]]), axis=1)
+        for name, index in pairs.T.tolist():
+            text = events.strings.text(index)
+            if "..." not in text:
+                groups[events.strings.text(name)] = tuple(int(number) for number in re.findall(r"\d{1,7}", text))
+    return groups

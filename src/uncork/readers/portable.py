@@ -1,0 +1,313 @@
+"""PortableScanner: trace events → columns in pure Python on msgspec; serves where the compiled scanner is not built."""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from uncork.events import ArgColumn, Strings
+from uncork.readers.columns import ABSENT, NOT_A_NUMBER, Scanned
+
+_NONE = msgspec.Raw(b"")
+_NEXT_EVENT = re.compile(rb"\}\s*,\s*(?=\{)")
+_SMALLEST_BATCH_BYTES = 2048
+_LARGEST_BATCH_BYTES = 1 << 20
+_EXACT = Context(prec=80)
+_HUGE_NS = 9_200_000_000_000_000_000
+"""The year 2261 in ns since the epoch, and the end of int64: a start beyond it was not written in µs."""
+
+
+class _Event(msgspec.Struct, gc=False):
+    """An event whose every value is still text."""
+
+    ph: msgspec.Raw = _NONE
+    cat: msgspec.Raw = _NONE
+    name: msgspec.Raw = _NONE
+    pid: msgspec.Raw = _NONE
+    tid: msgspec.Raw = _NONE
+    ts: msgspec.Raw = _NONE
+    dur: msgspec.Raw = _NONE
+    id: msgspec.Raw = _NONE
+    bp: msgspec.Raw = _NONE
+    args: dict[str, msgspec.Raw] | msgspec.UnsetType = msgspec.UNSET
+
+
+class _OddEvent(msgspec.Struct, gc=False):
+    """An event whose ``args`` is no object."""
+
+    ph: msgspec.Raw = _NONE
+    cat: msgspec.Raw = _NONE
+    name: msgspec.Raw = _NONE
+    pid: msgspec.Raw = _NONE
+    tid: msgspec.Raw = _NONE
+    ts: msgspec.Raw = _NONE
+    dur: msgspec.Raw = _NONE
+    id: msgspec.Raw = _NONE
+    bp: msgspec.Raw = _NONE
+
+
+_EVENTS = msgspec.json.Decoder(list[_Event])
+_ODD_EVENT = msgspec.json.Decoder(_OddEvent)
+_WRONG = (msgspec.DecodeError, msgspec.ValidationError, RecursionError, UnicodeDecodeError)
+
+
+class _Ids(dict[bytes, int]):
+    """Distinct texts and their indices, given in order of first sight."""
+
+    def __missing__(self, text: bytes) -> int:
+        """Return a new index for a text not seen before."""
+        index = self[text] = len(self)
+        return index
+
+
+class PortableScanner:
+    """Collects events into columns, a batch of the document at a time."""
+
+    def __init__(self) -> None:
+        self.repairs: Counter[str] = Counter()
+        self._ids = _Ids()
+        self._rows = 0
+        self._parts: dict[str, list[npt.NDArray[np.generic]]] = defaultdict(list)
+        self._args: dict[str, _Argument] = {}
+        self._reach = _LARGEST_BATCH_BYTES
+        self._whole = True
+        self._huge = 0
+
+    def feed(self, text: bytes, start: int) -> int:
+        """Take as many whole events as possible from a place on; return the place after them.
+
+        A batch ends where an event seems to end; decoding it proves that: a wrong guess leaves it unbalanced.
+        """
+        failed = len(text) + 1
+        while True:
+            stop = self._batch_end(text, start)
+            if stop < 0 or stop >= failed:
+                self._reach = _SMALLEST_BATCH_BYTES
+                return start
+            try:
+                events = _EVENTS.decode(b"[" + text[start:stop] + b"]")
+            except _WRONG:
+                if stop - start <= _SMALLEST_BATCH_BYTES:
+                    self._reach = _SMALLEST_BATCH_BYTES
+                    return start
+                self._reach = (stop - start) // 2
+                failed = stop
+                continue
+            self._add(events)
+            self._reach = min(self._reach * 2, _LARGEST_BATCH_BYTES)
+            found = _NEXT_EVENT.match(text, stop - 1)
+            start = found.end() if found else stop
+            failed = len(text) + 1
+
+    def take(self, text: bytes) -> bool:
+        """Take one event given alone; return whether it could be read."""
+        try:
+            self._add(_EVENTS.decode(b"[" + text + b"]"))
+        except _WRONG:
+            try:
+                odd = _ODD_EVENT.decode(text)
+            except _WRONG:
+                return False
+            self.repairs["odd_args"] += 1
+            fields = (odd.ph, odd.cat, odd.name, odd.pid, odd.tid, odd.ts, odd.dur, odd.id, odd.bp)
+            self._add([_Event(*fields)])
+        return True
+
+    def finish(self, header: dict[str, object]) -> Scanned:
+        """Return the columns."""
+        empty = {"ph": np.uint8, "ts": np.int64, "dur": np.int64}
+        columns = {
+            key: np.concatenate(self._parts[key]) if self._parts[key] else np.empty(0, empty.get(key, np.int32))
+            for key in ("ph", "cat", "name", "pid", "tid", "ts", "dur")
+        }
+        texts = list(self._ids)
+        offsets = np.zeros(len(texts) + 1, np.int64)
+        np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)), out=offsets[1:])
+        return Scanned(
+            ph=columns["ph"].astype(np.uint8),
+            cat=columns["cat"].astype(np.int32),
+            name=columns["name"].astype(np.int32),
+            pid=columns["pid"].astype(np.int32),
+            tid=columns["tid"].astype(np.int32),
+            ts_ns=columns["ts"].astype(np.int64),
+            dur_ns=columns["dur"].astype(np.int64),
+            args={key: argument.column() for key, argument in self._args.items()},
+            strings=Strings(b"".join(texts), offsets),
+            header=header,
+            repairs=self.repairs,
+            whole_numbers=self._whole,
+            huge_times=self._huge,
+        )
+
+    def _batch_end(self, text: bytes, start: int) -> int:
+        """Return where a batch of about the wanted size seems to end with an event, or -1."""
+        last = -1
+        reach = self._reach
+        while last < 0:
+            window = text[start : start + reach]
+            tail = max(0, len(window) - (64 << 10))
+            for found in _NEXT_EVENT.finditer(window, tail):
+                last = found.start() + 1
+            if last >= 0:
+                return start + last
+            if tail:
+                for found in _NEXT_EVENT.finditer(window):
+                    last = found.start() + 1
+                if last >= 0:
+                    return start + last
+            if len(window) < reach:
+                return -1
+            reach *= 4
+        return last
+
+    def _add(self, events: list[_Event]) -> None:
+        """Append a batch of events to the columns."""
+        ids, parts = self._ids, self._parts
+        parts["ph"].append(np.array([_phase(event.ph) for event in events], np.uint8))
+        parts["cat"].append(np.array([_text_id(ids, event.cat) for event in events], np.int32))
+        parts["name"].append(np.array([_text_id(ids, event.name) for event in events], np.int32))
+        parts["pid"].append(np.array([_token_id(ids, event.pid) for event in events], np.int32))
+        parts["tid"].append(np.array([_token_id(ids, event.tid) for event in events], np.int32))
+        parts["ts"].append(self._times([bytes(event.ts) for event in events], starts=True))
+        parts["dur"].append(self._times([bytes(event.dur) for event in events], starts=False))
+        found: dict[str, tuple[list[int], list[bytes]]] = {}
+        for row, event in enumerate(events, self._rows):
+            if event.args is not msgspec.UNSET:
+                for key, value in event.args.items():
+                    _append(found, key, row, value)
+            for key, value in (("@id", event.id), ("@bp", event.bp)):
+                if value is not _NONE:
+                    _append(found, key, row, value)
+        for key, (rows, values) in found.items():
+            self._args.setdefault(key, _Argument(ids)).add(np.array(rows, np.int64), values)
+        self._rows += len(events)
+
+    def _times(self, tokens: list[bytes], *, starts: bool) -> npt.NDArray[np.int64]:
+        """Return times in ns."""
+        joined = b" ".join(tokens)
+        if self._whole and (b"." in joined or b"e" in joined or b"E" in joined):
+            self._whole = False
+        if b'"' in joined:
+            self.repairs["text_times"] += sum(token[:1] == b'"' for token in tokens)
+        times = [nanoseconds(token) for token in tokens]
+        for place, time in enumerate(times):
+            if not -_HUGE_NS < time < _HUGE_NS and time not in (ABSENT, NOT_A_NUMBER):
+                times[place] = time // 1000 if abs(time) < _HUGE_NS * 1000 else NOT_A_NUMBER
+                self._huge += starts
+        return np.array(times, np.int64)
+
+
+def nanoseconds(token: bytes) -> int:
+    """Return a time written in µs in whole ns, rounded half up beyond the third decimal, never through a float."""
+    if not token:
+        return ABSENT
+    whole, _, part = token.partition(b".")
+    if len(part) <= 3:
+        try:
+            return int(whole + part.ljust(3, b"0"))
+        except ValueError:
+            pass
+    try:
+        exact = Decimal(token.strip(b'"').decode("ascii", "replace"))
+        if not exact.is_finite() or exact.adjusted() > 24:
+            return NOT_A_NUMBER
+        return int(_EXACT.multiply(exact, Decimal(1000)).to_integral_value(ROUND_HALF_UP))
+    except (InvalidOperation, ValueError):
+        return NOT_A_NUMBER
+
+
+def _phase(token: msgspec.Raw) -> int:
+    text = bytes(token)
+    return text[1] if len(text) == 3 else 0
+
+
+def _text_id(ids: _Ids, token: msgspec.Raw) -> int:
+    text = bytes(token)
+    return ids[text[1:-1]] if text[:1] == b'"' else -1
+
+
+def _token_id(ids: _Ids, token: msgspec.Raw) -> int:
+    """Return the index of a process or thread id, which is a number or a text."""
+    text = bytes(token)
+    if not text or text == b"null":
+        return -1
+    return ids[text[1:-1] if text[:1] == b'"' else text]
+
+
+def _append(found: dict[str, tuple[list[int], list[bytes]]], key: str, row: int, value: msgspec.Raw) -> None:
+    lists = found.get(key)
+    if lists is None:
+        lists = found[key] = ([], [])
+    lists[0].append(row)
+    lists[1].append(bytes(value))
+
+
+class _Argument:
+    """One key of ``args`` while it grows."""
+
+    def __init__(self, ids: _Ids) -> None:
+        self._ids = ids
+        self._parts: dict[str, list[tuple[npt.NDArray[np.int64], npt.NDArray[np.generic]]]] = defaultdict(list)
+
+    def add(self, rows: npt.NDArray[np.int64], values: list[bytes]) -> None:
+        """Append values of some rows, all of one type as a rule."""
+        firsts = {value[:1] for value in values}
+        if firsts == {b'"'}:
+            self._put("texts", rows, (self._ids[value[1:-1]] for value in values))
+        elif firsts <= {b"[", b"{"}:
+            self._put("nested", rows, (self._ids[value] for value in values))
+        else:
+            self._add_mixed(rows, values, numbers=not firsts - _NUMBER_STARTS)
+
+    def _add_mixed(self, rows: npt.NDArray[np.int64], values: list[bytes], *, numbers: bool) -> None:
+        if numbers:
+            try:
+                whole = np.array([int(value) for value in values], np.int64)
+            except (ValueError, OverflowError):
+                pass
+            else:
+                self._parts["ints"].append((rows, whole))
+                return
+        kinds = np.array([_kind(value) for value in values])
+        for kind in ("ints", "floats", "texts", "nested"):
+            places = np.flatnonzero(kinds == kind)
+            if len(places):
+                chosen = [values[place] for place in places]
+                if kind == "ints":
+                    decoded: Iterable[float] = map(int, chosen)
+                elif kind == "floats":
+                    decoded = map(float, chosen)
+                else:
+                    decoded = (self._ids[value[1:-1] if kind == "texts" else value] for value in chosen)
+                self._put(kind, rows[places], decoded)
+
+    def _put(self, kind: str, rows: npt.NDArray[np.int64], values: Iterable[float]) -> None:
+        self._parts[kind].append((rows, np.fromiter(values, np.float64 if kind == "floats" else np.int64, len(rows))))
+
+    def column(self) -> ArgColumn:
+        """Return the finished column."""
+        joined = {
+            kind: (np.concatenate([rows for rows, _ in parts]), np.concatenate([values for _, values in parts]))
+            for kind, parts in self._parts.items()
+            if parts
+        }
+        return ArgColumn(**joined)  # type: ignore[arg-type]
+
+
+_NUMBER_STARTS = {bytes([byte]) for byte in b"-0123456789"}
+
+
+def _kind(value: bytes) -> str:
+    """Return which part of an `ArgColumn` a JSON value belongs to; empty for null."""
+    first = value[:1]
+    if first == b'"':
+        return "texts"
+    if first in _NUMBER_STARTS:
+        if any(mark in value for mark in (b".", b"e", b"E")):
+            return "floats"
+        return "ints" if len(value) < 19 or -(2**63) <= int(value[:40]) < 2**63 and len(value) < 40 else "floats"
+    return "" if value == b"null" else "nested"

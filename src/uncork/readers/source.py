@@ -1,0 +1,159 @@
+"""Source: the bytes of a recording whatever it is packed in, told by content and never by name."""
+
+import codecs
+import io
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from isal import igzip
+
+from uncork.errors import UnreadableError
+
+Progress = Callable[[int, int], None]
+"""Called with (bytes of the file read so far, bytes of the file)."""
+
+HEAD_BYTES = 64 << 10
+_BOMB_RATIO = 400
+"""Traces shrink 10 to 40 times; a file that grows more than this, beyond the size below, is refused."""
+_BOMB_FLOOR_BYTES = 1 << 30
+_ENCODINGS = ((b"\xff\xfe\0\0", "utf-32-le"), (b"\0\0\xfe\xff", "utf-32-be"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
+
+
+class Source:
+    """A recording's bytes, unpacked as they are read.
+
+    Args:
+        path: The file.
+        progress: Told how far reading has come.
+    """
+
+    def __init__(self, path: Path, progress: Progress | None = None) -> None:
+        self.path = path
+        self._progress = progress
+        self._given_bytes = 0
+        try:
+            self.size_bytes = path.stat().st_size
+            self._file = path.open("rb")
+        except OSError as error:
+            raise UnreadableError(f"{path}: cannot be opened ({error.strerror}).") from error
+        self.packing, self._stream = _unpacked(self._file, path)
+        self._decoder: codecs.IncrementalDecoder | None = None
+        self._waiting = self._text_start()
+
+    def __enter__(self) -> "Source":
+        """Return the source itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the file."""
+        self._stream.close()
+        self._file.close()
+
+    def read(self, wanted_bytes: int) -> bytes:
+        """Return the next bytes, empty at the end."""
+        if self._waiting:
+            chunk, self._waiting = self._waiting, b""
+            return chunk
+        chunk = self._unpack(wanted_bytes)
+        return self._as_utf8(chunk) if self._decoder else chunk
+
+    def _unpack(self, wanted_bytes: int) -> bytes:
+        try:
+            chunk = self._stream.read(wanted_bytes)
+        except (OSError, EOFError, zipfile.BadZipFile, ValueError, RuntimeError) as error:
+            if self._given_bytes == 0:
+                raise UnreadableError(f"{self.path}: its {self.packing} packing is damaged ({error}).") from error
+            self.cut = True
+            return b""
+        self._given_bytes += len(chunk)
+        if self._given_bytes > max(_BOMB_FLOOR_BYTES, _BOMB_RATIO * self.size_bytes):
+            raise UnreadableError(
+                f"{self.path}: unpacks to more than {_BOMB_RATIO} times its size, which no recording does.",
+                "Unpack it yourself if you trust it.",
+            )
+        if self._progress:
+            self._progress(min(self._file.tell(), self.size_bytes), self.size_bytes)
+        return chunk
+
+    cut = False
+    """The packed stream ended before its end, so the text is cut."""
+
+    def _text_start(self) -> bytes:
+        """Return the first bytes as UTF-8, having found out in which encoding the text is."""
+        first = self._unpack(HEAD_BYTES)
+        if first.startswith(codecs.BOM_UTF8):
+            return first[3:]
+        for mark, encoding in _ENCODINGS:
+            if first.startswith(mark):
+                self._decoder = codecs.getincrementaldecoder(encoding)("replace")
+                return self._as_utf8(first[len(mark) :])
+        if first[1:2] == b"\0" and first[:1] in b"{[":
+            self._decoder = codecs.getincrementaldecoder("utf-16-le")("replace")
+            return self._as_utf8(first)
+        return first
+
+    def _as_utf8(self, chunk: bytes) -> bytes:
+        decoder = cast("codecs.IncrementalDecoder", self._decoder)
+        return decoder.decode(chunk, final=not chunk).encode("utf-8", "replace")
+
+
+def head_of(path: Path) -> bytes:
+    """Return the first bytes of a file, unpacked; of a folder none."""
+    if path.is_dir():
+        return b""
+    with Source(path) as source:
+        return source.read(HEAD_BYTES)
+
+
+def _unpacked(file: BinaryIO, path: Path) -> tuple[str, BinaryIO]:
+    """Return how a file is packed and a stream of what is in it."""
+    magic = file.read(4)
+    file.seek(0)
+    if magic[:2] == b"\x1f\x8b":
+        return "gzip", cast("BinaryIO", igzip.IGzipFile(fileobj=file, mode="rb"))
+    if magic == b"\x28\xb5\x2f\xfd":
+        return "zstd", _zstd(file, path)
+    if magic == b"PK\x03\x04":
+        return "zip", _zipped(file, path)
+    return "plain", file
+
+
+def _zstd(file: BinaryIO, path: Path) -> BinaryIO:
+    try:
+        import zstandard
+    except ImportError as error:
+        raise UnreadableError(
+            f"{path}: is packed with zstd, which this installation cannot unpack.",
+            "Type: pip install 'uncork[zstd]'",
+        ) from error
+    return cast("BinaryIO", zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True))
+
+
+def _zipped(file: BinaryIO, path: Path) -> BinaryIO:
+    """Return the one trace in a zip archive; names in the archive are never used as paths."""
+    try:
+        archive = zipfile.ZipFile(file)
+        members = [item for item in archive.infolist() if not item.is_dir() and not item.filename.startswith("__MACOSX")]
+    except (zipfile.BadZipFile, OSError, ValueError) as error:
+        raise UnreadableError(f"{path}: its zip packing is damaged ({error}).") from error
+    traces = [item for item in members if item.filename.lower().endswith((".json", ".json.gz"))] or members
+    if any(item.filename.endswith(("data.pkl", "/version")) for item in members):
+        raise UnreadableError(
+            f"{path}: is a file of torch.save (a model or tensors), not a recording.",
+            "Give the trace written by the profiler.",
+        )
+    if len(traces) != 1:
+        raise UnreadableError(
+            f"{path}: the zip archive holds {len(traces)} files that could be recordings.",
+            "Unpack it and give the folder.",
+        )
+    try:
+        inner = cast("BinaryIO", archive.open(traces[0]))
+    except (zipfile.BadZipFile, RuntimeError, NotImplementedError, OSError) as error:
+        raise UnreadableError(f"{path}: its zip packing cannot be unpacked ({error}).") from error
+    start = io.BufferedReader(cast("io.RawIOBase", inner), HEAD_BYTES)
+    if start.peek(2)[:2] == b"\x1f\x8b":
+        return cast("BinaryIO", igzip.IGzipFile(fileobj=start, mode="rb"))
+    return cast("BinaryIO", start)
