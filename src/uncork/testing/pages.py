@@ -5,9 +5,9 @@ import math
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from uncork import rules
+from uncork import pipeline, rules
+from uncork.report import Report
 from uncork.testing.recordings import sketch
 
 OUTCOMES = ("found", "clear", "not assessed")
@@ -67,8 +67,6 @@ def check_page(rule: str, text: str | None = None) -> None:
         rule: Id of the rule.
         text: The page, when it is not the rule's own.
     """
-    from uncork import pipeline
-
     known = examples(page_of(rule).read_text("utf-8") if text is None else text)
     missing = [outcome for outcome in OUTCOMES if outcome not in {example.outcome for example in known}]
     if missing:
@@ -82,7 +80,7 @@ def check_page(rule: str, text: str | None = None) -> None:
             _check(f"example {number} of {rule}", path, _value(report, rule, path), expected)
 
 
-def outcome_of(rule: str, report: Any) -> str:
+def outcome_of(rule: str, report: Report) -> str:
     """Return what became of a rule: ``found``, ``clear`` or ``not assessed``."""
     if any(finding.rule == rule for finding in report.findings):
         return "found"
@@ -100,7 +98,7 @@ def _expectations(text: str) -> tuple[tuple[str, object], ...]:
     return tuple(pairs)
 
 
-def _value(report: Any, rule: str, path: str) -> object:
+def _value(report: Report, rule: str, path: str) -> object:
     """Return what a dotted path names: ``verdict.…`` of the report, anything else of the rule's finding."""
     first, *rest = path.split(".")
     thing: object = report.verdict if first == "verdict" else next(f for f in report.findings if f.rule == rule)
