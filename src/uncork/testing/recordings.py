@@ -12,6 +12,7 @@ from uncork import readers
 from uncork.recording import FunctionTable, Recording, RunInfo, SpanTable, Window
 from uncork.testing.kineto import BASE_NS, FIRST_NS, write_traces
 from uncork.testing.sketch import Sketch, SketchError, nanoseconds, read_sketch
+from uncork.testing.snapshots import write_snapshot
 
 _WINDOW = re.compile(r"(\S+) (\d+) x (\S+)")
 _FUNCTION = re.compile(r"(\S+):(\d+) (\S+) (\d+) x (\S+) (\S+)")
@@ -21,6 +22,8 @@ def sketch(text: str) -> list[Recording]:
     """Return the recordings of a sketch, one per rank: written as Kineto files and read like any other."""
     known = read_sketch(text)
     with tempfile.TemporaryDirectory(prefix="uncork-sketch-") as folder:
+        if not any(block.events for block in known.blocks) and (lines := _snapshot_lines(known, 0)):
+            return readers.read(write_snapshot(lines, Path(folder) / "snapshot.pickle"))
         found = [recording for path in write_traces(text, Path(folder)) for recording in readers.read(path)]
     return [_with_recorder(known, rank, recording) for rank, recording in enumerate(found)]
 
@@ -38,7 +41,20 @@ def _with_recorder(known: Sketch, rank: int, recording: Recording) -> Recording:
         run=RunInfo(settings=settings, windows=windows) if settings or windows else recording.run,
         functions=_functions(functions) if functions else recording.functions,
         loader=_loader(known, rank) or recording.loader,
+        snapshot=_snapshot(known, rank) or recording.snapshot,
     )
+
+
+def _snapshot_lines(known: Sketch, rank: int) -> list[str]:
+    return [rest for only, word, rest in known.extras if word == "snapshot" and only in (None, rank)]
+
+
+def _snapshot(known: Sketch, rank: int) -> object | None:
+    lines = _snapshot_lines(known, rank)
+    if not lines:
+        return None
+    with tempfile.TemporaryDirectory(prefix="uncork-sketch-") as folder:
+        return readers.read(write_snapshot(lines, Path(folder) / "snapshot.pickle"))[0].snapshot
 
 
 def _setting(rest: str) -> tuple[str, object]:

@@ -1,0 +1,148 @@
+"""Memory snapshots from lines of a sketch, in the form that torch 2.13 dumps.
+
+Each line begins with ``snapshot``; the actions stand in the order in which they happen, 1 ms apart::
+
+    snapshot reserved 8GiB                                   # a segment; several add up
+    snapshot old 2GiB                                        # in use from before the history to its end
+    snapshot alloc a 3GiB train.py:12:forward < torch/nn/modules/module.py:1750:_call_impl
+    snapshot free a torch::autograd::Engine::thread_main
+    snapshot step AdamW                                      # a marked optimiser step begins
+    snapshot oom 1GiB free 100MiB train.py:40:main
+    snapshot without history                                 # as torch.cuda.memory_snapshot() gives it
+
+Frames stand innermost first with `` < `` between them: ``FILE:LINE:FUNCTION``, or a C++ function alone.
+"""
+
+import pickle
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from uncork.testing.sketch import SketchError
+
+START_US = 1_700_000_000_000_000
+STEP_US = 1_000
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)(B|KiB|MiB|GiB)")
+_UNITS_BYTES = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+
+
+@dataclass
+class _Snapshot:
+    """A snapshot as it grows, and the blocks that are in use."""
+
+    reserved: list[int] = field(default_factory=list)
+    actions: list[dict[str, object]] = field(default_factory=list)
+    regions: list[dict[str, object]] = field(default_factory=list)
+    live: dict[str, dict[str, object]] = field(default_factory=dict)
+    history: bool = True
+    next_address: int = 1 << 40
+
+
+def write_snapshot(lines: Sequence[str], path: Path) -> Path:
+    """Return the file that was written for the snapshot lines of a sketch (without their first word)."""
+    snapshot = _Snapshot()
+    for line in lines:
+        _read_line(snapshot, line)
+    segments = _segments(snapshot)
+    document: object = segments
+    if snapshot.history:
+        document = {
+            "segments": segments,
+            "device_traces": [snapshot.actions],
+            "allocator_settings": {"expandable_segments": False},
+            "external_annotations": snapshot.regions,
+        }
+    path.write_bytes(pickle.dumps(document, protocol=4))
+    return path
+
+
+def _read_line(snapshot: _Snapshot, line: str) -> None:
+    word, _, rest = line.partition(" ")
+    now_us = START_US + STEP_US * len(snapshot.actions)
+    if word == "reserved":
+        snapshot.reserved.append(_bytes(rest))
+    elif word == "without":
+        snapshot.history = False
+    elif word == "old":
+        _open(snapshot, f"old {len(snapshot.live)}", _bytes(rest), [])
+    elif word == "step":
+        region = {"stage": "START", "name": f"Optimizer.step#{rest}.step", "device": 0, "time_us": now_us}
+        snapshot.regions.append(region)
+    elif word == "alloc":
+        name, size, frames = (rest.split(" ", 2) + [""])[:3]
+        block = _open(snapshot, name, _bytes(size), _frames(frames))
+        snapshot.actions.append(_action("alloc", block, now_us))
+    elif word == "free":
+        name, _, frames = rest.partition(" ")
+        block = {**snapshot.live.pop(name), "frames": _frames(frames)}
+        snapshot.actions.append(_action("free_requested", block, now_us))
+        snapshot.actions.append(_action("free_completed", block, now_us + STEP_US))
+    elif word == "oom":
+        found = re.fullmatch(r"(\S+)(?: free (\S+))?(?: (.*))?", rest)
+        if not found:
+            raise SketchError("an out-of-memory is written as 'snapshot oom SIZE free SIZE FRAMES'")
+        failed = {"address": 0, "requested_size": _bytes(found[1]), "frames": _frames(found[3] or "")}
+        action = _action("oom", failed, now_us)
+        if found[2]:
+            action["device_free"] = _bytes(found[2])
+        snapshot.actions.append(action)
+    else:
+        raise SketchError(f"'{word}' is no line of a snapshot")
+
+
+def _open(snapshot: _Snapshot, name: str, size: int, frames: list[dict[str, object]]) -> dict[str, object]:
+    block = {"address": snapshot.next_address, "size": size, "requested_size": size, "frames": frames}
+    snapshot.next_address += size
+    snapshot.live[name] = block
+    return block
+
+
+def _action(word: str, block: dict[str, object], now_us: int) -> dict[str, object]:
+    return {
+        "action": word,
+        "addr": block["address"],
+        "size": block["requested_size"],
+        "stream": 0,
+        "time_us": now_us,
+        "frames": block["frames"],
+    }
+
+
+def _segments(snapshot: _Snapshot) -> list[dict[str, object]]:
+    """Return one segment for all blocks in use, with the rest of the reserved memory as a free block behind them."""
+    blocks: list[dict[str, object]] = [{**block, "state": "active_allocated"} for block in snapshot.live.values()]
+    used = sum(int(str(block["size"])) for block in blocks)
+    reserved = max(sum(snapshot.reserved), used)
+    if reserved > used:
+        free = {"address": snapshot.next_address, "size": reserved - used, "requested_size": 0}
+        blocks.append({**free, "state": "inactive", "frames": []})
+    segment = {
+        "device": 0,
+        "address": 1 << 40,
+        "total_size": reserved,
+        "allocated_size": used,
+        "active_size": used,
+        "requested_size": used,
+        "stream": 0,
+        "segment_type": "large",
+        "is_expandable": False,
+        "blocks": blocks,
+    }
+    return [segment] if reserved else []
+
+
+def _frames(text: str) -> list[dict[str, object]]:
+    frames = []
+    for part in filter(None, map(str.strip, text.split(" < "))):
+        found = re.fullmatch(r"(\S+\.py):(\d+):(\S+)", part)
+        file, line, name = (found[1], int(found[2]), found[3]) if found else ("??", 0, part)
+        frames.append({"name": name, "filename": file, "line": line})
+    return frames
+
+
+def _bytes(text: str) -> int:
+    found = _SIZE.fullmatch(text.strip())
+    if not found:
+        raise SketchError(f"'{text}' is not a size such as 2GiB")
+    return round(float(found[1]) * _UNITS_BYTES[found[2]])
