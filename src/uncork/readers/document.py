@@ -42,6 +42,11 @@ def scan(source: Source, scanner: Scanner) -> Scanned:
     """Return the columns of a trace document."""
     walk = _Walk(source, scanner)
     walk.document()
+    if not walk.found_events:
+        raise UnreadableError(
+            f"{source.path}: holds JSON, but no list of events: it is no trace.",
+            "Give the trace written by torch.profiler.",
+        )
     return scanner.finish(walk.header)
 
 
@@ -65,6 +70,7 @@ class _Walk:
         self.text = b""
         self.at = 0
         self.ended = False
+        self.found_events = False
 
     def document(self) -> None:
         """Walk the whole document."""
@@ -186,6 +192,7 @@ class _Walk:
         Args:
             bare: The document is the list alone; its closing bracket may be missing.
         """
+        self.found_events = True
         while True:
             self.at = self.scanner.feed(self.text, self.at)
             byte = self._byte()
