@@ -3,11 +3,12 @@
 import argparse
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from importlib import import_module
 
 from uncork import __version__
-from uncork.errors import UncorkError
+from uncork.errors import UncorkError, strict
 
 VERBS = ("run", "analyze", "compare", "explain", "rules", "open", "demo", "trigger")
 
@@ -48,7 +49,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader of our output has gone (`| head`): nothing is left to say, and nobody to say it to.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except Exception as fault:
+        if strict():
+            raise
+        print(f"uncork: {_fault_line(fault)}", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         print("uncork: interrupted", file=sys.stderr)
         return 130
     return code
+
+
+def _fault_line(fault: Exception) -> str:
+    """Return one line about a fault of our own: what, where, and what to do about it."""
+    frames = traceback.extract_tb(fault.__traceback__)
+    where = f"{frames[-1].name} in {os.path.basename(frames[-1].filename)}:{frames[-1].lineno}"  # noqa: PTH119
+    what = " ".join(f"{type(fault).__name__}: {fault}".split())
+    return (
+        f"A fault of uncork's own, sorry ({what}, {where}). Set UNCORK_STRICT=1 for the whole story; please report it."
+    )

@@ -12,6 +12,7 @@ from functools import cache, cached_property
 from typing import Any, ClassVar, Generic, TypeVar, overload
 
 from uncork.calltree import CallTree
+from uncork.errors import strict
 from uncork.ledger import Ledger, partition
 from uncork.recording import Recording
 from uncork.timeline import Timeline
@@ -161,4 +162,8 @@ def measure(
             done[kind] = kind.of(rank)
         except MissingEvidence as lack:
             done[kind] = Missing(lack.what)
+        except Exception:
+            if strict():
+                raise
+            done[kind] = Missing(("fault",))
     return done

@@ -3,6 +3,7 @@
 import io
 from collections.abc import Iterator
 
+from rich.cells import cell_len
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.rule import Rule
@@ -242,4 +243,6 @@ def _next(report: Report, options: Options) -> Iterator[RenderableType]:
         steps.append(f"uncork explain {report.findings[0].rule}")
     if not options.verbose:
         steps.append(say(lang, "ui.verbose"))
-    yield Text.assemble((say(lang, "ui.next") + " ", "dim"), " · ".join(steps))
+    label = say(lang, "ui.next")
+    for number, step in enumerate(steps):
+        yield Text.assemble(((label if number == 0 else " " * cell_len(label)) + "  ", "dim"), step, overflow="fold")

@@ -5,6 +5,7 @@ import pkgutil
 from collections.abc import Mapping, Sequence
 from functools import cache
 
+from uncork.errors import strict
 from uncork.findings import Finding, NotAssessed
 from uncork.measure import Measured
 from uncork.rules.rule import REGISTERED, Rule
@@ -35,7 +36,7 @@ def assess(
     not_assessed: list[NotAssessed] = []
     clear: list[str] = []
     for one in rules().values():
-        outcome = one.check(ranks, numbers, step_ns)
+        outcome = _checked(one, ranks, numbers, step_ns)
         if isinstance(outcome, NotAssessed):
             not_assessed.append(outcome)
         elif outcome:
@@ -46,3 +47,13 @@ def assess(
     shown = [finding for finding in findings if not found & set(rules()[finding.rule].hidden_by)]
     shown.sort(key=lambda finding: (-finding.gain.high, -finding.cost_ns_per_step, finding.rule))
     return shown, not_assessed, clear
+
+
+def _checked(one: Rule, ranks: Sequence[Measured], numbers: Sequence[int], step_ns: int) -> list[Finding] | NotAssessed:
+    """Return what a rule says; one that breaks is named as not assessed and costs nobody the rest."""
+    try:
+        return one.check(ranks, numbers, step_ns)
+    except Exception:
+        if strict():
+            raise
+        return NotAssessed(one.id, ("fault",))
