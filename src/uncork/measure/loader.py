@@ -110,6 +110,13 @@ def next_calls(timeline: Timeline) -> IntArray:
     return np.empty(0, np.int64)
 
 
+def loads_nothing(rank: Rank) -> bool:
+    """Return whether the recording shows what the host does, and no loader among it."""
+    table = rank.timeline.events
+    ops = table.of_kind(Kind.CPU_OP, Kind.USER_ANNOTATION)
+    return bool(ops.any()) and not len(next_calls(rank.timeline))
+
+
 def under(timeline: Timeline, places: IntArray) -> BoolArray:
     """Return for each host slice whether it lies strictly under one of some slices."""
     host = timeline.host

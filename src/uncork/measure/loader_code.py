@@ -9,7 +9,7 @@ from uncork.events import Kind
 from uncork.findings import Location
 from uncork.frames import is_users, is_users_frame, split_frame
 from uncork.measure import Measurement, MissingEvidence, Rank
-from uncork.measure.loader import next_calls, under
+from uncork.measure.loader import loads_nothing, next_calls, under
 from uncork.measure.loader_functions import parts_of_functions
 from uncork.measure.loader_words import stage_of
 from uncork.recording import StackSample
@@ -71,7 +71,7 @@ class LoaderCode(Measurement):
             parts, source = [Part(*one) for one in made], "functions"
         if not parts:
             parts, source = _from_samples(samples), "samples"
-        if not parts:
+        if not parts and not loads_nothing(rank):
             raise MissingEvidence("stacks")
         parts.sort(key=lambda part: (-part.share, part.file, part.line, part.stage))
         exact = [replace(part, line=_sampled_line(part, samples)) for part in parts[:MOST_PARTS]]

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from uncork.measure import Measurement, MissingEvidence, Rank
+from uncork.measure.loader import loads_nothing
 from uncork.recording import SpanTable
 
 
@@ -69,6 +70,8 @@ class LoaderStages(Measurement):
         """Return the stages of a rank; only a run folder holds them."""
         spans = rank.recording.loader
         if spans is None or not len(spans.stage):
+            if loads_nothing(rank):
+                return cls((), 0, 0, (), 0, 0, None)
             raise MissingEvidence("loader")
         numbers = sorted({int(one) for one in spans.worker[_at(spans, "fetch")]})
         asked = _at(spans, "next")

@@ -1,5 +1,6 @@
 """Machine: what advice must know: cores, versions, device, and how the program's loader is set."""
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -76,9 +77,8 @@ class Machine(Measurement):
             load_ns: Time one worker takes to make a batch.
             rest_ns: Time of a step without the wait for data.
         """
-        wanted = -int(-load_ns // max(rest_ns, 1.0))
         most = max((self.cores or DEFAULT_CORES) - 1, 1)
-        return max(1, min(wanted, most))
+        return max(1, math.ceil(min(load_ns / max(rest_ns, 1.0), most)))
 
     def hidden_share(self, load_ns: float, rest_ns: float, workers: int) -> float:
         """Return the share of a step won by loading in so many workers: the slower of both sides remains."""

@@ -13,7 +13,8 @@ class WorkerStarts(Measurement):
 
     Args:
         starts: Their number.
-        again_ns: Time per step that the starts after the first take from the main process.
+        again_ns: Time per step that starts after the program's first take from the main process; a single start that a
+            trace happens to hold counts, as it most likely is not the program's first.
         start_ns: Mean time of one start.
     """
 
@@ -41,4 +42,4 @@ class WorkerStarts(Measurement):
             raise MissingEvidence("loader")
         steps = max(len(wait.wait_ns), 1)
         mean = wait.start_ns // wait.starts
-        return cls(wait.starts, mean * (wait.starts - 1) // steps, mean)
+        return cls(wait.starts, mean * max(wait.starts - 1, 1) // steps, mean)

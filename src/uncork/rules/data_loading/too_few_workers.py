@@ -1,0 +1,64 @@
+"""too-few-workers: worker processes load the data, and every step still waits for it."""
+
+from uncork.findings import Cost, Evidence, Gain, Location
+from uncork.measure import Ranks
+from uncork.measure.loader import LoaderWait
+from uncork.measure.loader_code import LoaderCode
+from uncork.measure.loader_stages import LoaderStages
+from uncork.measure.machine import Machine
+from uncork.measure.step_ledger import StepLedger
+from uncork.rules.rule import rule
+from uncork.rules.worth import NOTABLE_SHARE, charge, sure
+
+START_SHARE = 0.8
+"""Where so much of the waiting follows the making of an iterator, the workers' start is slow, not their work."""
+IDLE_SHARE = 0.5
+"""Workers that idle half of their time are not too few."""
+BURST_SHARE = 0.8
+"""Where one wait is so much of all, one slow batch may be the reason instead of too few workers."""
+
+
+@rule(hidden_by=("worker-restart-each-epoch",))
+def too_few_workers(
+    waits: Ranks[LoaderWait],
+    ledgers: Ranks[StepLedger],
+    machines: Ranks[Machine],
+    stages: Ranks[LoaderStages] | None,
+    codes: Ranks[LoaderCode] | None,
+) -> Cost | None:
+    """Return what waiting for the workers costs."""
+    behind = [wait.iterator == "multi" and wait.start_share < START_SHARE for wait in waits]
+    cost = charge(
+        ledgers, [ledger.mean_ns("data_loading") if slow else 0 for ledger, slow in zip(ledgers, behind, strict=True)]
+    )
+    ledger, wait, machine = ledgers[cost.place], waits[cost.place], machines[cost.place]
+    stage = stages[cost.place] if stages else None
+    if not cost.notable or (stage and stage.makers and stage.busiest_share < IDLE_SHARE):
+        return None
+    now = (stage.workers if stage else 0) or machine.num_workers or 0
+    rest_ns = max(ledger.mean_step_ns - wait.mean_ns, 0)
+    # The workers together make one batch per step, so each takes as many steps as there are workers.
+    load_ns = stage.mean_ns("busy_ns") if stage and stage.makers else max(now, 1) * ledger.mean_step_ns
+    wanted = machine.workers_for(load_ns if now else float("inf"), rest_ns)
+    more = wanted > now
+    won = min(machine.hidden_share(load_ns, rest_ns, wanted), cost.share) if more and now else cost.share
+    top = codes[cost.place].top() if codes else None
+    place = top.location if top else machine.dataset
+    evidence = [Evidence("loader_wait_share", cost.share, "share", NOTABLE_SHARE), Evidence("workers", now, "count")]
+    if stage and stage.empty_share is not None:
+        evidence.append(Evidence("no_batch_ready_share", stage.empty_share, "share", 0.5))
+        evidence.append(Evidence("worker_busy_share", stage.busiest_share, "share", 0.9))
+    certain = stage is not None or wait.longest_share < BURST_SHARE
+    return Cost(
+        ns_per_step=cost.ns,
+        gain=Gain(0.0 if not more else won / 2, won),
+        confidence=sure(ledger, 0.9 if certain else 0.6),
+        location=Location(cost.rank, None, place.file, place.line, place.function, "enumerate(DataLoader).__next__"),
+        evidence=tuple(evidence if now else evidence[:1]),
+        advice=("more-workers", "cheaper-items", "cache") if more else ("cheaper-items", "cache"),
+        params={
+            "wait_ns": wait.mean_ns,
+            "workers": wanted,
+            "where": top.where if top else "__getitem__",
+        },
+    )

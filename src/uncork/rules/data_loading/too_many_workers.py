@@ -1,0 +1,36 @@
+"""too-many-workers: more loader workers than the machine has cores."""
+
+from uncork.findings import Cost, Evidence, Gain, Location
+from uncork.measure import Ranks
+from uncork.measure.step_ledger import StepLedger
+from uncork.measure.worker_counts import WorkerCounts
+from uncork.rules.rule import rule
+from uncork.rules.worth import NOTABLE_SHARE, charge
+
+
+@rule()
+def too_many_workers(counts: Ranks[WorkerCounts], ledgers: Ranks[StepLedger]) -> Cost | None:
+    """Return the wait for data of a job whose workers take turns on the cores; the gain is not known beforehand."""
+    crowded = [count.workers * len(counts) > count.cores for count in counts]
+    cost = charge(
+        ledgers, [ledger.mean_ns("data_loading") if full else 0 for ledger, full in zip(ledgers, crowded, strict=True)]
+    )
+    count, ledger = counts[cost.place], ledgers[cost.place]
+    if not any(crowded) or (ledger.on_device and not cost.notable):
+        return None
+    return Cost(
+        ns_per_step=cost.ns,
+        gain=Gain(0.0, cost.share),
+        confidence=0.6 if cost.notable else 0.4,
+        location=Location(rank=cost.rank, op="DataLoader"),
+        evidence=(
+            Evidence("workers", count.workers * len(counts), "count", count.cores),
+            Evidence("loader_wait_share", cost.share, "share", NOTABLE_SHARE),
+        ),
+        params={
+            "workers": count.workers,
+            "cores": count.cores,
+            "fewer": max(count.cores // len(counts) - 1, 1),
+            "ranks": len(counts),
+        },
+    )

@@ -1,0 +1,47 @@
+"""What one stage of making items costs: the wait for data, times the stage's share of the loading."""
+
+from dataclasses import replace
+
+from uncork.findings import Cost, Evidence, Gain, Location
+from uncork.measure import Ranks
+from uncork.measure.loader_code import LoaderCode
+from uncork.measure.step_ledger import StepLedger
+from uncork.rules.worth import NOTABLE_SHARE, charge, sure
+
+LEAST_STAGE_SHARE = 0.25
+"""A stage below a quarter of the loading is not what makes it slow."""
+
+
+def stage_cost(
+    stage: str, codes: Ranks[LoaderCode], ledgers: Ranks[StepLedger], *, won: float, confidence: float
+) -> Cost | None:
+    """Return what a stage costs where the step waits for data and the stage is a large part of making it.
+
+    Args:
+        stage: One of `uncork.measure.loader_words.STAGES`.
+        codes: The loading by function.
+        ledgers: Where the steps' time went.
+        won: Share of the stage's time that can be won at best.
+        confidence: Of the finding, before what lowers it.
+    """
+    shares = [code.share(stage) for code in codes]
+    cost = charge(
+        ledgers, [ledger.mean_ns("data_loading") * share for ledger, share in zip(ledgers, shares, strict=True)]
+    )
+    share = shares[cost.place]
+    if not cost.notable or share < LEAST_STAGE_SHARE:
+        return None
+    code, ledger = codes[cost.place], ledgers[cost.place]
+    top = code.top(stage)
+    location = replace(top.location, rank=cost.rank) if top else Location(rank=cost.rank, op="DataLoader.__next__")
+    return Cost(
+        ns_per_step=cost.ns,
+        gain=Gain(cost.share * won / 2, cost.share * won),
+        confidence=sure(ledger, confidence),
+        location=location,
+        evidence=(
+            Evidence("loader_wait_share", ledger.share("data_loading"), "share", NOTABLE_SHARE),
+            Evidence("loader_stage_share", share, "share", LEAST_STAGE_SHARE),
+        ),
+        params={"stage_share": share, "where": top.where if top else "DataLoader.__next__"},
+    )
