@@ -55,7 +55,8 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         (
             "wrapper",
             (
-                r"^autograd::|backward\d*$|^compiledfunction|^aten::(to|conv[123]d|_?convolution|linear|matmul|item|dropout"
+                r"^autograd::|^(?!aten::)\w*backward\d*$|^compiledfunction"
+                r"|^aten::(to|conv[123]d|_?convolution|linear|matmul|item|dropout"
                 r"|batch_norm|_batch_norm_impl_index|layer_norm|group_norm|instance_norm|max_pool[123]d|adaptive_avg_pool[123]d"
                 r"|scaled_dot_product_attention|lstm|gru|einsum|cross_entropy_loss|nll_loss(_nd)?|embedding|type_as|float|half"
                 r"|is_nonzero|result_type|convolution_backward_overrideable|is_floating_point|_has_compatible_shallow_copy_type"
