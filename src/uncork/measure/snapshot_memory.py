@@ -74,6 +74,7 @@ class SnapshotMemory(Measurement):
         kept_owners: Who made what is in use at the end and was not before, the largest first.
         kept_bytes: All of it.
         logits_bytes: At the peak, asked for by losses and output layers.
+        dropped_bytes: At the peak, activations that no backward pass used: the program let go of them.
         phases: Phases that made blocks.
         segment_allocs: Segments taken from the driver during the history.
         segment_frees: Segments given back.
@@ -106,6 +107,7 @@ class SnapshotMemory(Measurement):
     kept_owners: tuple[Owner, ...] = ()
     kept_bytes: int = 0
     logits_bytes: int = 0
+    dropped_bytes: int = 0
     phases: tuple[str, ...] = ()
     segment_allocs: int = 0
     segment_frees: int = 0
@@ -198,6 +200,8 @@ def _of_snapshot(snapshot: MemorySnapshot) -> SnapshotMemory:
     mine = np.flatnonzero(snapshot.trace.device == device)
     action, time_ns = snapshot.trace.action[mine], snapshot.trace.time_ns[mine]
     scratch = kinds.optimizer[blocks.stack] & (blocks.death < blocks.actions)
+    freed = (blocks.death < blocks.actions) & ~kinds.engine[blocks.freed_by]
+    dropped = (category == CATEGORIES.index("activation")) & freed
     timed = peak > 0 and time_ns[peak - 1] >= 0
     return SnapshotMemory(
         source="snapshot",
@@ -218,6 +222,7 @@ def _of_snapshot(snapshot: MemorySnapshot) -> SnapshotMemory:
         kept_owners=owners(blocks, kept, category, kinds),
         kept_bytes=int(blocks.size_bytes[kept].sum()),
         logits_bytes=int(blocks.size_bytes[live[kinds.logits[blocks.stack[live]]]].sum()),
+        dropped_bytes=int(blocks.size_bytes[live[dropped[live]]].sum()),
         phases=tuple(sorted({kinds.phase(int(stack)) for stack in np.unique(blocks.stack[blocks.birth >= 0])})),
         segment_allocs=int(np.isin(action, GROWS).sum()),
         segment_frees=int(np.isin(action, SHRINKS).sum()),

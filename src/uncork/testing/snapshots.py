@@ -6,6 +6,7 @@ Each line begins with ``snapshot``; the actions stand in the order in which they
     snapshot old 2GiB                                        # in use from before the history to its end
     snapshot alloc a 3GiB train.py:12:forward < torch/nn/modules/module.py:1750:_call_impl
     snapshot free a torch::autograd::Engine::thread_main
+    snapshot alloc b x20 1MiB                                # b0, b1 … b19
     snapshot step AdamW                                      # a marked optimiser step begins
     snapshot oom 1GiB free 100MiB train.py:40:main
     snapshot without history                                 # as torch.cuda.memory_snapshot() gives it
@@ -70,9 +71,13 @@ def _read_line(snapshot: _Snapshot, line: str) -> None:
         region = {"stage": "START", "name": f"Optimizer.step#{rest}.step", "device": 0, "time_us": now_us}
         snapshot.regions.append(region)
     elif word == "alloc":
-        name, size, frames = (rest.split(" ", 2) + [""])[:3]
-        block = _open(snapshot, name, _bytes(size), _frames(frames))
-        snapshot.actions.append(_action("alloc", block, now_us))
+        found = re.fullmatch(r"(\S+)(?: x(\d+))? (\S+)(?: (.*))?", rest)
+        if not found:
+            raise SketchError("an allocation is written as 'snapshot alloc NAME SIZE FRAMES'")
+        for number in range(int(found[2] or 1)):
+            name = f"{found[1]}{number}" if found[2] else found[1]
+            block = _open(snapshot, name, _bytes(found[3]), _frames(found[4] or ""))
+            snapshot.actions.append(_action("alloc", block, now_us + STEP_US * number))
     elif word == "free":
         name, _, frames = rest.partition(" ")
         block = {**snapshot.live.pop(name), "frames": _frames(frames)}

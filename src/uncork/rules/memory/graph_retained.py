@@ -1,0 +1,53 @@
+"""graph-retained: activations that no step needs any more are still in use at the end, or more with every step."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from uncork.findings import Cost, Evidence, Gain, Location
+from uncork.measure import Ranks
+from uncork.measure.snapshot_memory import KEPT_SHARE, SnapshotMemory
+from uncork.rules.rule import rule
+
+LEAST_BYTES = 256 << 20
+"""Less kept at the end of a history is a batch still in a variable."""
+GROWTH_BYTES = 1 << 20
+"""Growth per step below this is a logger's or a cache's."""
+LEAST_STEPS = 4
+"""The first step of a run grows by the optimiser's state; a trend needs more."""
+
+
+@rule()
+def graph_retained(memory: Ranks[SnapshotMemory]) -> Cost | None:
+    """Return head room: what is kept beyond its use, on the rank that keeps most of it."""
+    number, mine = max(zip(memory.numbers, memory, strict=True), key=lambda pair: _kept_bytes(pair[1]))
+    kept, growth = _kept_bytes(mine), _growth_bytes(mine)
+    share = kept / max(mine.allocated_bytes, 1)
+    if growth < GROWTH_BYTES and (kept < LEAST_BYTES or share < KEPT_SHARE):
+        return None
+    owner = next((one for one in mine.kept_owners if one.category == "activation"), None)
+    return Cost(
+        ns_per_step=0,
+        gain=Gain(0.0, 0.0),
+        confidence=0.85 if growth >= GROWTH_BYTES else 0.65,
+        location=replace(owner.location if owner else Location(), rank=number if len(memory) > 1 else None),
+        evidence=(
+            Evidence("kept_share", share, "share", KEPT_SHARE),
+            Evidence("kept_bytes", kept, "bytes", LEAST_BYTES),
+            *((Evidence("growth_per_step_bytes", growth, "bytes", GROWTH_BYTES),) if mine.step_bytes else ()),
+        ),
+        params={"kept_bytes": kept, "kept_share": share, "growth_bytes": growth, "blocks": owner.count if owner else 0},
+    )
+
+
+def _kept_bytes(memory: SnapshotMemory) -> int:
+    """Return the activations made during the history and in use at its end."""
+    return sum(one.size_bytes for one in memory.kept_owners if one.category == "activation")
+
+
+def _growth_bytes(memory: SnapshotMemory) -> int:
+    """Return the median growth from step to step, 0 unless every step after the first adds something."""
+    if len(memory.step_bytes) < LEAST_STEPS:
+        return 0
+    growth = np.diff(np.array(memory.step_bytes, np.int64)[1:])
+    return int(np.median(growth)) if (growth > 0).all() else 0
