@@ -1,6 +1,7 @@
 """Tables: which columns people see, what they sort by, and how a place is spelt; shared by all text forms."""
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,20 +15,31 @@ Row = Mapping[str, Any]
 # Columns by table, most telling first; a column without any value in the rows is left out.
 COLUMNS: dict[str, tuple[str, ...]] = {
     "operators": (
-        "rank", "name", "phase", "module", "place", "calls", "device_total_ns", "device_self_ns", "cpu_total_ns",
-        "cpu_self_ns", "memory_bytes",
+        *("rank", "name", "phase", "module", "place", "calls_per_step"),
+        *("device_total_ns", "device_self_ns", "cpu_total_ns", "cpu_self_ns", "memory_bytes"),
     ),
-    "kernels": ("rank", "name", "class", "op", "module", "calls", "device_total_ns", "mean_ns", "device_share"),
-    "functions": ("rank", "name", "place", "calls", "cpu_total_ns", "cpu_self_ns"),
-    "collectives": ("rank", "name", "group", "calls", "bytes", "device_total_ns", "wait_ns", "exposed_ns"),
-}  # fmt: skip
-SORT_KEYS = {
-    "device_total": "device_total_ns",
-    "device_self": "device_self_ns",
-    "cpu_total": "cpu_total_ns",
-    "cpu_self": "cpu_self_ns",
-    "calls": "calls",
-    "memory": "memory_bytes",
+    "kernels": ("rank", "name", "kind", "op", "calls_per_step", "device_ns", "mean_ns", "share"),
+    "functions": ("rank", "name", "place", "calls", "total_ns", "self_ns"),
+    "regions": ("rank", "name", "calls_per_step", "host_ns", "device_ns"),
+    "collectives": ("rank", "name", "group", "calls_per_step", "bytes", "device_ns", "wait_ns", "exposed_ns"),
+}
+TEXT_COLUMNS = frozenset({"name", "phase", "module", "place", "kind", "op", "group"})
+# What a narrow terminal leaves out, first to last; name, calls and times of one kind always stay.
+_DROPPED_FIRST = (
+    *("memory_bytes", "phase", "mean_ns", "kind", "op", "group", "device_total_ns", "cpu_total_ns", "module", "bytes"),
+    *("cpu_self_ns", "calls_per_step", "place"),
+)
+# What all kernels of torch's own begin with tells them apart no better.
+_CXX_NOISE = re.compile(r"^(void )?(at::native::)?(\(anonymous namespace\)::)?")
+_FIGURE_WIDTH, _TEXT_WIDTH, _NAME_WIDTH, _PADDING = 10, 12, 28, 2
+# What a sort key means in each table: the first of these columns that the table has.
+SORT_KEYS: dict[str, tuple[str, ...]] = {
+    "device_total": ("device_total_ns", "device_ns"),
+    "device_self": ("device_self_ns", "device_ns"),
+    "cpu_total": ("cpu_total_ns", "total_ns", "host_ns"),
+    "cpu_self": ("cpu_self_ns", "self_ns", "host_ns"),
+    "calls": ("calls_per_step", "calls"),
+    "memory": ("memory_bytes", "bytes"),
 }
 
 
@@ -40,9 +52,9 @@ def top_rows(report: Report, table: str, sort: str, top: int, rank: int | None) 
     if sort and sort not in SORT_KEYS:
         raise UsageError(f"There is no sort key {sort!r}.", f"Choose one of: {', '.join(SORT_KEYS)}.")
     rows: Sequence[Row] = [row for row in report.tables.get(table, ()) if rank is None or row.get("rank", rank) == rank]
-    column = SORT_KEYS.get(sort, "")
-    if column and any(row.get(column) is not None for row in rows):
-        rows = sorted(rows, key=lambda row: -(row.get(column) or 0))
+    known = [column for column in SORT_KEYS.get(sort, ()) if any(row.get(column) is not None for row in rows)]
+    if known:
+        rows = sorted(rows, key=lambda row: -(row.get(known[0]) or 0))
     return list(rows[:top])
 
 
@@ -55,12 +67,40 @@ def shown_columns(table: str, rows: Sequence[Row]) -> list[str]:
     ]
 
 
+def fitting(columns: Sequence[str], width: int) -> dict[str, int]:
+    """Return the columns that fit into a width, and how wide each may be; names get what the others leave."""
+    kept = list(columns)
+    for column in ("", *_DROPPED_FIRST):
+        kept = [one for one in kept if one != column]
+        if sum(map(_least_width, kept)) <= width:
+            break
+    spare = max(0, width - sum(map(_least_width, kept)))
+    texts = [one for one in kept if one in TEXT_COLUMNS]
+    extra = spare // (len(texts) + 1) if texts else 0
+    return {one: _least_width(one) - _PADDING + extra * (2 if one == "name" else one in TEXT_COLUMNS) for one in kept}
+
+
+def _least_width(column: str) -> int:
+    least = _NAME_WIDTH if column == "name" else _TEXT_WIDTH if column in TEXT_COLUMNS else _FIGURE_WIDTH
+    return least + _PADDING
+
+
 def cell(row: Row, column: str) -> str:
     """Return the text of one cell."""
     if column == "place":
-        return place(row.get("file"), row.get("line"), None)
+        return _short_place(row.get("file"), row.get("line"))
+    if column == "name":
+        return _CXX_NOISE.sub("", str(row.get("name", "")))
     value = row.get(column)
     return "" if value is None else format_quantity(column, value)
+
+
+def _short_place(file: str | None, line: int | None) -> str:
+    """Return ``model.py:41`` for a table's narrow column; built-in functions have no place."""
+    if not file or file == "~":
+        return ""
+    name = file.replace("\\", "/").rsplit("/", 1)[-1]
+    return f"{name}:{line}" if line else name
 
 
 def place(file: str | None, line: int | None, function: str | None) -> str:

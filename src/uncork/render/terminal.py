@@ -13,7 +13,7 @@ from rich.text import Text
 from uncork.findings import Bottleneck, Finding
 from uncork.locale import say
 from uncork.render import Options
-from uncork.render.tables import COLUMNS, cell, shown_columns, top_rows, where
+from uncork.render.tables import COLUMNS, TEXT_COLUMNS, cell, fitting, shown_columns, top_rows, where
 from uncork.report import LedgerEntry, Report, finding_texts
 from uncork.units import format_ns, format_quantity, format_share
 
@@ -194,17 +194,14 @@ def _table(report: Report, name: str, options: Options) -> Iterator[RenderableTy
     rows = top_rows(report, name, options.sort, options.top or _DEFAULT_ROWS, options.rank)
     if not rows:
         return
-    columns = shown_columns(name, rows)
+    columns = fitting(shown_columns(name, rows), options.width)
     table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim", expand=False)
-    for column in columns:
-        text = column in ("name", "module", "place", "op", "class", "phase", "group")
-        table.add_column(
-            say(options.lang, f"column.{column}"),
-            justify="left" if text else "right",
-            overflow="ellipsis",
-            no_wrap=True,
-            ratio=None,
-        )
+    for column, width in columns.items():
+        title = say(options.lang, f"column.{column}")
+        if column in TEXT_COLUMNS:
+            table.add_column(title, overflow="ellipsis", no_wrap=True, max_width=width)
+        else:
+            table.add_column(title, justify="right", no_wrap=True, min_width=width)
     for row in rows:
         table.add_row(*(Text(cell(row, column)) for column in columns))
     yield ""
