@@ -31,7 +31,7 @@ _DROPPED_FIRST = (
 )
 # What all kernels of torch's own begin with tells them apart no better.
 _CXX_NOISE = re.compile(r"^(void )?(at::native::)?(\(anonymous namespace\)::)?")
-_FIGURE_WIDTH, _TEXT_WIDTH, _NAME_WIDTH, _PADDING = 10, 12, 28, 2
+_FIGURE_WIDTH, _TEXT_WIDTH, _NAME_WIDTH, _PLACE_WIDTH, _PADDING = 10, 12, 26, 22, 2
 # What a sort key means in each table: the first of these columns that the table has.
 SORT_KEYS: dict[str, tuple[str, ...]] = {
     "device_total": ("device_total_ns", "device_ns"),
@@ -81,8 +81,9 @@ def fitting(columns: Sequence[str], width: int) -> dict[str, int]:
 
 
 def _least_width(column: str) -> int:
-    least = _NAME_WIDTH if column == "name" else _TEXT_WIDTH if column in TEXT_COLUMNS else _FIGURE_WIDTH
-    return least + _PADDING
+    if column in TEXT_COLUMNS:
+        return {"name": _NAME_WIDTH, "place": _PLACE_WIDTH}.get(column, _TEXT_WIDTH) + _PADDING
+    return _FIGURE_WIDTH + _PADDING
 
 
 def cell(row: Row, column: str) -> str:
