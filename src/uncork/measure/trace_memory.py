@@ -1,0 +1,173 @@
+"""TraceMemory: allocated and reserved memory over time, from a trace's allocation events."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from uncork.events import Kind
+from uncork.findings import Location
+from uncork.measure import Measurement, MissingEvidence, Rank
+from uncork.measure.memory_views import chosen
+from uncork.timeline import Timeline
+
+IntArray = npt.NDArray[np.int64]
+
+CPU_TYPE = 0
+"""``Device Type`` of host memory (c10::DeviceType); every other number is an accelerator's."""
+
+
+@dataclass(frozen=True, eq=False)
+class TraceMemory(Measurement):
+    """Memory of the accelerator that allocates most, or of the host where none does.
+
+    Args:
+        on_device: Whether it is an accelerator's memory.
+        device: Device index, -1 for the host.
+        relative: The trace tells changes only (torch before 1.10): sizes count from the smallest.
+        peak_bytes: Most allocated at once.
+        peak_ns: When, since the first step began.
+        peak_location: Operator, module and line that asked for the last block before the peak.
+        reserved_peak_bytes: Most reserved, None where the trace does not say.
+        start_bytes: Allocated before the first event.
+        end_bytes: Allocated after the last one.
+        step_bytes: Allocated when each step begins, int64 (steps,).
+        step_peak_bytes: Most allocated within each step, int64 (steps,).
+        asked_bytes_per_step: Sum of all blocks asked for, mean per step.
+        allocs_per_step: Their number.
+        marked: Whether the trace marks its steps.
+        time_ns: Moments of the curve since the first step began, int64 (points,).
+        allocated_bytes: The curve, int64 (points,).
+        reserved_bytes: Likewise; empty where the trace does not say.
+    """
+
+    section: ClassVar[str] = "memory"
+
+    on_device: bool
+    device: int
+    relative: bool
+    peak_bytes: int
+    peak_ns: int
+    peak_location: Location
+    reserved_peak_bytes: int | None
+    start_bytes: int
+    end_bytes: int
+    step_bytes: IntArray
+    step_peak_bytes: IntArray
+    asked_bytes_per_step: int
+    allocs_per_step: float
+    marked: bool
+    time_ns: IntArray
+    allocated_bytes: IntArray
+    reserved_bytes: IntArray
+
+    @classmethod
+    def of(cls, rank: Rank) -> "TraceMemory":
+        """Return the memory of a rank; its deep window's where only that recorded memory."""
+        found = [timeline for timeline in (rank.timeline, rank.deep) if (timeline.events.kind == Kind.MEMORY).any()]
+        if not found:
+            raise MissingEvidence("memory")
+        timeline = found[0]
+        rows, kind, device = _main_rows(timeline)
+        allocated, relative = _allocated(timeline, rows)
+        table, steps = timeline.events, timeline.steps
+        when, change = table.ts_ns[rows], table.ints("Bytes", missing=0)[rows]
+        reserved = table.ints("Total Reserved")[rows]
+        told = kind != CPU_TYPE and bool((reserved >= 0).all())
+        peak = int(allocated.argmax())
+        asked = (change > 0) & (when >= steps.start_ns[0]) & (when < steps.end_ns[-1])
+        places = chosen(allocated)
+        return cls(
+            on_device=kind != CPU_TYPE,
+            device=device,
+            relative=relative,
+            peak_bytes=int(allocated[peak]),
+            peak_ns=int(when[peak] - steps.start_ns[0]),
+            peak_location=_asker(timeline, rows[peak]),
+            reserved_peak_bytes=int(reserved.max()) if told else None,
+            start_bytes=int(allocated[0] - change[0]),
+            end_bytes=int(allocated[-1]),
+            step_bytes=_at(when, allocated, steps.start_ns),
+            step_peak_bytes=_peaks(when, allocated, steps.start_ns, steps.end_ns),
+            asked_bytes_per_step=int(change[asked].sum()) // len(steps),
+            allocs_per_step=float(asked.sum()) / len(steps),
+            marked=steps.marked,
+            time_ns=when[places] - steps.start_ns[0],
+            allocated_bytes=allocated[places],
+            reserved_bytes=reserved[places] if told else np.empty(0, np.int64),
+        )
+
+    def content(self) -> Mapping[str, Any]:
+        """Return the report's section on memory."""
+        return {
+            "source": "trace",
+            "device": self.device,
+            "on_device": self.on_device,
+            "has_history": True,
+            "relative": self.relative,
+            "peak_bytes": self.peak_bytes,
+            "peak_ns": self.peak_ns,
+            "peak_op": self.peak_location.op,
+            "reserved_peak_bytes": self.reserved_peak_bytes,
+            "start_bytes": self.start_bytes,
+            "allocated_bytes": self.end_bytes,
+            "step_bytes": self.step_bytes.tolist(),
+            "step_peak_bytes": self.step_peak_bytes.tolist(),
+            "asked_bytes_per_step": self.asked_bytes_per_step,
+            "allocs_per_step": self.allocs_per_step,
+            "curve": {
+                "action": None,
+                "time_ns": self.time_ns.tolist(),
+                "allocated_bytes": self.allocated_bytes.tolist(),
+                "reserved_bytes": self.reserved_bytes.tolist() or None,
+                "categories": {},
+            },
+        }
+
+
+def _main_rows(timeline: Timeline) -> tuple[IntArray, int, int]:
+    """Return (rows in order of time, device type, device index) of the device that is asked for most bytes."""
+    table = timeline.events
+    rows = np.flatnonzero(table.kind == Kind.MEMORY)
+    pairs = np.column_stack([table.ints("Device Type", missing=CPU_TYPE), table.ints("Device Id")])[rows]
+    devices, back = np.unique(pairs, axis=0, return_inverse=True)
+    size = np.bincount(back.reshape(-1), np.abs(table.ints("Bytes", missing=0)[rows]), minlength=len(devices))
+    accelerators = devices[:, 0] != CPU_TYPE
+    best = int(np.where(accelerators, size + 1, size * 0 if accelerators.any() else size).argmax())
+    rows = rows[back.reshape(-1) == best]
+    return rows[np.argsort(table.ts_ns[rows], kind="stable")], int(devices[best, 0]), int(devices[best, 1])
+
+
+def _allocated(timeline: Timeline, rows: IntArray) -> tuple[IntArray, bool]:
+    """Return (allocated bytes after each event, whether they are only relative)."""
+    table = timeline.events
+    total = table.ints("Total Allocated")[rows]
+    if (total >= 0).all():
+        return total, False
+    added = np.cumsum(table.ints("Bytes", missing=0)[rows])
+    return added - min(int(added.min()), 0), True
+
+
+def _asker(timeline: Timeline, row: int) -> Location:
+    """Return the innermost operator around an allocation event."""
+    table, host = timeline.events, timeline.host
+    place = host.innermost(np.array([table.track[row]]), np.array([table.ts_ns[row]]))
+    op = int(host.ancestor_where(table.kind[host.row] == Kind.CPU_OP, place)[0]) if len(host) else -1
+    return Location(op=table.names([host.row[op]])[0]) if op >= 0 else Location()
+
+
+def _at(when_ns: IntArray, allocated: IntArray, moments_ns: IntArray) -> IntArray:
+    """Return what is allocated at some moments: after the last event before each."""
+    place = np.searchsorted(when_ns, moments_ns, side="right") - 1
+    return allocated[np.maximum(place, 0)]
+
+
+def _peaks(when_ns: IntArray, allocated: IntArray, start_ns: IntArray, end_ns: IntArray) -> IntArray:
+    """Return the most allocated within each step, what is there at its start included."""
+    peaks = _at(when_ns, allocated, start_ns).copy()
+    step = np.searchsorted(start_ns, when_ns, side="right") - 1
+    inside = (step >= 0) & (when_ns < end_ns[np.maximum(step, 0)])
+    np.maximum.at(peaks, step[inside], allocated[inside])
+    return peaks
