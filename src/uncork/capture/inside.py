@@ -36,6 +36,7 @@ def _torch_is_there(torch: Any, orders: Orders, after: AfterImport) -> None:
     from uncork.capture import hooks, loader_hooks
     from uncork.capture.files import write_json
     from uncork.capture.recorder import Recorder
+    from uncork.capture.timed import TimedWindows
 
     try:
         found = os.path.join(orders.folder, TORCH_FOUND)
@@ -50,6 +51,7 @@ def _torch_is_there(torch: Any, orders: Orders, after: AfterImport) -> None:
         hooks.install(torch, mine, after)
         after.when("torch.utils.data.dataloader", lambda module: mine.guard(lambda: loader_hooks.install(module, mine)))
         recorder = mine
+        TimedWindows(mine).start()
         _watch_the_end()
     except Exception as fault:
         if os.environ.get("UNCORK_DEBUG"):

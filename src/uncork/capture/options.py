@@ -8,6 +8,9 @@ from pathlib import Path
 ENVIRONMENT = "UNCORK_CAPTURE"
 """Environment variable that carries `Orders` into every process of the run."""
 
+GO = "go"
+"""File of the run folder whose presence starts an armed recording."""
+
 
 @dataclass(frozen=True)
 class CaptureOptions:

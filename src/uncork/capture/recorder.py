@@ -9,60 +9,44 @@ import traceback
 import weakref
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from uncork.capture import plan, settings
 from uncork.capture.files import claim, write_json
-from uncork.capture.options import Orders
+from uncork.capture.options import GO, Orders
 from uncork.capture.plan import Stage
 from uncork.capture.probes import FunctionsProbe, Probe, TraceProbe, Unavailable
 from uncork.capture.regions import Regions, StepMarks
 from uncork.capture.spans import SpanWriter
 from uncork.capture.stacks import StackSampler
 from uncork.capture.steps import Action, StepFinder
+from uncork.capture.windows import FILES, Window
 
 CALLS_LOOKED_AT = 64
 STEPS_KEPT = 4096
 """Steps whose times are kept for steps.json: the first windows lie well inside."""
 WRITE_EVERY_NS = 2_000_000_000
-FILES = {"light": "light.trace.json", "deep": "deep.trace.json", "functions": "functions.pstats"}
+ENDING_S = 2.0
+"""Time that the end of the program waits for another thread to close its window."""
 
 
-@dataclass
-class Window:
-    """One stretch of steps observed in one way.
+class Farewell:
+    """Lives in a thread's own storage, so that it goes when the thread ends, still on that thread.
 
     Args:
-        stage: Its place in the plan.
-        first_step: Number of its first step.
-        start_ns: Start since the epoch.
-        step_ns: Durations of its steps.
-        facts: What the probe says about it.
+        recorder: Whose window is open on the thread.
     """
 
-    stage: Stage
-    first_step: int
-    start_ns: int
-    step_ns: list[int] = field(default_factory=list)
-    facts: dict[str, int] = field(default_factory=dict)
+    def __init__(self, recorder: "Recorder") -> None:
+        self._recorder = weakref.ref(recorder)
+        self._thread = threading.get_ident()
 
-    def is_over(self) -> bool:
-        """Return whether the window has seen enough."""
-        done = len(self.step_ns)
-        return done >= self.stage.most or (done >= self.stage.least and sum(self.step_ns) >= self.stage.target_ns)
-
-    def to_json(self) -> dict[str, object]:
-        """Return the window as recording.json holds it."""
-        return {
-            "name": self.stage.name,
-            "pass": self.stage.number,
-            "first_step": self.first_step,
-            "start_ns": self.start_ns,
-            "step_ns": self.step_ns,
-            **self.facts,
-        }
+    def __del__(self) -> None:
+        """End the window while torch's own state of the thread is still there."""
+        recorder = self._recorder()
+        if recorder is not None and threading.get_ident() == self._thread:
+            recorder.guard(recorder.leave_thread)
 
 
 class Recorder:
@@ -81,6 +65,8 @@ class Recorder:
         self.folder: Path | None = None
         self.broken = False
         self.complete = False
+        self.busy = False
+        self.timed = False
         self.windows: dict[str, Window] = {}
         self.window: Window | None = None
         self.notes: list[str] = []
@@ -92,6 +78,8 @@ class Recorder:
         self.sampler = StackSampler()
         self.steps: deque[tuple[int, str, int, int]] = deque(maxlen=STEPS_KEPT)
         self.user_profilers = 0
+        self._ending = False
+        self._local = threading.local()
         self._calls_looked_at = 0
         self._sizes: dict[int, int] = {}
         self._facts: dict[str, Any] = {}
@@ -102,16 +90,17 @@ class Recorder:
         self._last_write_ns = 0
         self._epoch_ns = time.time_ns() - time.perf_counter_ns()
 
-    # --- what the hooks call -----------------------------------------------------------------------------------
-
     def guard(self, what: Callable[[], object]) -> None:
         """Do something of ours so that no fault of it can reach the program."""
         if self.broken:
             return
+        outer, self.busy = self.busy, True
         try:
             what()
         except Exception:
             self.break_down()
+        finally:
+            self.busy = outer
 
     def is_ours(self) -> bool:
         """Return whether this is the thread whose steps are recorded (any, while none is known)."""
@@ -121,6 +110,12 @@ class Recorder:
         """Carry out what a signal means for the running step."""
         now_ns = time.perf_counter_ns()
         self._last_signal_ns = now_ns
+        if self._ending:
+            self.leave_thread()
+            return
+        if self.timed and action is not Action.NOTHING:
+            self.timed = False
+            self._restart()
         if action is Action.NOTHING:
             return
         if action is Action.RESTART:
@@ -133,8 +128,12 @@ class Recorder:
 
     def finish(self) -> None:
         """Close what is open and write everything; called once at the end, harmless if called again."""
-        if self.pid != os.getpid() or self.folder is None:
+        if self.pid != os.getpid():
             return
+        if self.folder is None:
+            self._drop_window()
+            return
+        self._ask_other_thread()
         if not self.broken and self.finder.step_is_open and self._begun_ns is not None and self._on_thread():
             self.finder.seen += 1
             self._note_step(self._begun_ns, self._last_signal_ns)
@@ -142,6 +141,19 @@ class Recorder:
         self.spans.flush()
         self.sampler.stop()
         self._write(ended=True)
+
+    def leave_thread(self) -> None:
+        """End the window on the thread that began it, which is about to end: a profiler left open there crashes."""
+        if self.window is not None and self._on_thread():
+            self._end_window()
+        self.complete = True
+
+    def _ask_other_thread(self) -> None:
+        """Wait for a window that is open on another living thread to be ended there, at its next signal."""
+        self._ending = True
+        until = time.monotonic() + ENDING_S
+        while not self._on_thread() and self.window is not None and self._probe.marks and time.monotonic() < until:
+            time.sleep(0.01)
 
     def break_down(self) -> None:
         """Stop recording for good after a fault of ours; the program runs on untouched."""
@@ -180,9 +192,13 @@ class Recorder:
 
     def after_fork(self) -> None:
         """Begin anew in a forked child: what the parent observes goes on there, not here."""
-        finder, regions, torch = self.finder, self.regions, self.torch
         if self._probe.marks or isinstance(self._probe, FunctionsProbe):
             sys.setprofile(None)
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """Forget everything but the program's torch."""
+        finder, regions, torch = self.finder, self.regions, self.torch
         finder.__init__()  # type: ignore[misc]  # the hooks hold these two objects
         regions.__init__()  # type: ignore[misc]
         self.__init__(self.orders)  # type: ignore[misc]
@@ -198,8 +214,6 @@ class Recorder:
     def user_profiler_ends(self) -> None:
         """Go on once the program's own profiler is off."""
         self.user_profilers = max(0, self.user_profilers - 1)
-
-    # --- the windows -------------------------------------------------------------------------------------------
 
     def _on_thread(self) -> bool:
         return self.thread is None or threading.get_ident() == self.thread
@@ -248,7 +262,7 @@ class Recorder:
     def _next_window(self) -> None:
         """Begin the next window of the plan that can be recorded."""
         if self._ahead is None:
-            if self.orders.options.arm and not (Path(self.orders.folder) / "go").exists():
+            if not self.may_begin():
                 return
             depth, world = settings.loader_depth(self.seen), settings.rank(self.torch)[1]
             self._ahead = plan.stages(self.orders.options, loader_depth=depth, aligned=world > 1)
@@ -297,6 +311,8 @@ class Recorder:
             self.note(reason.note)
             return False
         self._probe = probe
+        if threading.current_thread() is not threading.main_thread() and not hasattr(self._local, "farewell"):
+            self._local.farewell = Farewell(self)
         if stage.name == "baseline" and "loader_now" in self.seen:
             self.seen["loader"] = self.seen["loader_now"]
         self.window = Window(stage, self.finder.seen, time.time_ns())
@@ -343,7 +359,8 @@ class Recorder:
         self.window = None
         probe, self._probe = self._probe, Probe()
         self.marks.close()
-        probe.discard()
+        if self._on_thread():
+            probe.discard()
 
     def _complete(self) -> None:
         """Every window is recorded: from now on the hooks only count."""
@@ -355,7 +372,36 @@ class Recorder:
         if self.orders.options.then_exit:
             raise SystemExit(0)
 
-    # --- what is written ---------------------------------------------------------------------------------------
+    def may_begin(self) -> bool:
+        """Return whether the first window may begin: at once, or once an armed recording was triggered."""
+        return not self.orders.options.arm or (Path(self.orders.folder) / GO).exists()
+
+    def begin_timed(self, name: str) -> bool:
+        """Return whether a window of fixed time could begin here."""
+        self.timed = True
+        return self._begin(Stage(name, 1, 1, 0))
+
+    def end_timed(self, least: int) -> int | None:
+        """End the window; return its events, or None (and nothing is kept) where it saw fewer than `least`."""
+        window, self.window = self.window, None
+        probe, self._probe = self._probe, Probe()
+        if window is None:
+            return None
+        name = window.stage.name
+        window.facts["length_ns"] = time.time_ns() - window.start_ns
+        window.facts.update(probe.stop(self.home() / FILES[name]))
+        events = window.facts.get("events", 0)
+        if events < least:
+            if name not in self.windows:
+                (self.home() / FILES[name]).unlink(missing_ok=True)
+            return None
+        self.windows[name] = window
+        self._write(ended=False)
+        return events
+
+    def timed_done(self) -> None:
+        """All windows by the clock are recorded; a step that shows up later begins anew."""
+        self._write(ended=False)
 
     def _write(self, *, ended: bool, fresh: bool = True) -> None:
         """Write recording.json and steps.json of this rank."""
@@ -374,7 +420,7 @@ class Recorder:
                 "world_size": world,
                 "ended": ended,
                 "complete": self.complete,
-                "step_rule": self.finder.rule,
+                "step_rule": "time" if self.timed and self.finder.rule == "none" else self.finder.rule,
                 "steps_seen": self.finder.seen,
                 "windows": [window.to_json() for window in self.windows.values()],
                 "user_profiler": "user-profiler" in self.notes,

@@ -35,7 +35,7 @@ class StepFinder:
         self.seen = 0
         self.optimizers = 0
         self.cycle = Cycle()
-        self._started = False
+        self.started = False
         self._updates = self._backwards = 0
         self._trains = self._updated = False
         self._fetched = self._generated = False
@@ -148,19 +148,19 @@ class StepFinder:
         return Action.NOTHING
 
     def _inference(self) -> Action:
-        return self._close("inference") if self._started else self._move()
+        return self._close("inference") if self.started else self._move()
 
     def _close(self, rule: str) -> Action:
         self.rule = rule
         self.seen += 1
-        self._started = True
+        self.started = True
         self._updates = self._backwards = 0
         return Action.CLOSE
 
     def _move(self) -> Action:
-        self._started = True
+        self.started = True
         return Action.MOVE
 
     def _reset(self) -> None:
-        self.seen, self.rule, self._started = 0, "none", True
+        self.seen, self.rule, self.started = 0, "none", True
         self.cycle = Cycle()

@@ -19,10 +19,10 @@ from uncork.capture import settings
 from uncork.capture.files import write_json
 from uncork.capture.inside import TORCH_FOUND
 from uncork.capture.launch import command_for, environment_for
-from uncork.capture.options import CaptureOptions
+from uncork.capture.options import GO, CaptureOptions
 from uncork.capture.samples import HostSampler
 from uncork.capture.signals import Relay
-from uncork.capture.trigger import GO, register
+from uncork.capture.trigger import register
 from uncork.recording import RunFolder
 
 GRACE_S = 10.0

@@ -4,10 +4,8 @@ import os
 import tempfile
 from pathlib import Path
 
+from uncork.capture.options import GO
 from uncork.errors import UncorkError
-
-GO = "go"
-"""File of the run folder whose presence starts an armed recording."""
 
 
 def register(pid: int, folder: Path) -> Path:

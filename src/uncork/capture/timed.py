@@ -1,0 +1,98 @@
+"""TimedWindows: windows of fixed time for programs that show no step at all (pure tensor code, graph replay).
+
+A thread beside the program asks the interpreter to run a callback on the main thread between two bytecodes
+(``Py_AddPendingCall``, the way of signal handlers, without a signal): profilers must start and stop there.
+"""
+
+import _thread
+import ctypes
+import time
+from typing import Any
+
+from uncork.capture import plan
+
+PATIENCE_S = 3.0
+"""Time after the import of torch without a sign of a step, before fixed times are tried."""
+LOOK_S = 0.3
+"""First look: is torch at work at all, and how many operators does it run per second?"""
+EVENTS_LEAST = 50
+"""A look that saw fewer operators is thrown away; the program is still preparing."""
+LONGEST_S = 2.0
+NEXT = {"look": "light", "light": "functions", "functions": "deep", "deep": ""}
+
+
+class TimedWindows:
+    """Runs the windows by the clock, until a step shows up.
+
+    Args:
+        recorder: The recorder whose windows these are.
+    """
+
+    def __init__(self, recorder: Any) -> None:
+        self._recorder = recorder
+        self._name = "look"
+        self._open = False
+        self._length_s = LOOK_S
+        self._rate = 0.0
+        self._pause_s = PATIENCE_S
+        self._callback = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(self._turn)
+        self._turned = True
+
+    def start(self) -> None:
+        """Begin to wait beside the program; the thread is not one that `threading` lists."""
+        _thread.start_new_thread(self._loop, ())
+
+    def _is_needed(self) -> bool:
+        recorder = self._recorder
+        return self._name != "" and not recorder.broken and not recorder.finder.started
+
+    def _loop(self) -> None:
+        """Ask for a turn on the main thread whenever one is due."""
+        try:
+            while self._is_needed():
+                time.sleep(self._length_s if self._open else self._pause_s)
+                if self._is_needed() and self._turned:
+                    self._turned = False
+                    ctypes.pythonapi.Py_AddPendingCall(self._callback, None)
+                while self._is_needed() and not self._turned:
+                    time.sleep(0.02)
+        except Exception:
+            self._name = ""
+
+    def _turn(self, _: object) -> int:
+        """Start or stop a window; runs on the main thread, at any place of the program."""
+        try:
+            if not self._recorder.busy and self._is_needed():
+                self._recorder.guard(self._stop if self._open else self._start)
+        except BaseException:  # a Ctrl-C that fell into this callback belongs to the program
+            _thread.interrupt_main()
+        self._turned = True
+        return 0
+
+    def _start(self) -> None:
+        if self._recorder.orders.options.arm and not self._recorder.may_begin():
+            return
+        name = "light" if self._name == "look" else self._name
+        self._open = self._recorder.begin_timed(name)
+        if not self._open:
+            self._advance()
+
+    def _stop(self) -> None:
+        self._open = False
+        events = self._recorder.end_timed(EVENTS_LEAST if self._name in ("look", "light") else 0)
+        if self._name in ("look", "light"):
+            if events is None:
+                self._name, self._length_s = "look", LOOK_S
+                self._pause_s = min(self._pause_s * 1.5, 30.0)
+                return
+            self._rate = events / self._length_s
+        self._advance()
+
+    def _advance(self) -> None:
+        """Go to the next window, as long as its trace stays within bounds."""
+        self._name = NEXT[self._name]
+        self._pause_s = 0.2
+        bound = {"light": plan.EVENTS_MOST_LIGHT / 4, "deep": plan.EVENTS_MOST_DEEP / 3}.get(self._name)
+        self._length_s = min(LONGEST_S, bound / self._rate) if bound and self._rate else LONGEST_S / 2
+        if not self._name:
+            self._recorder.timed_done()

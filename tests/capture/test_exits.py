@@ -1,0 +1,76 @@
+"""However a program ends, it ends as it would have without us, and what was recorded is there."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.capture.runs import Run, plain, record
+from uncork import readers
+
+pytestmark = pytest.mark.torch
+HERE = Path(__file__).parent
+PROGRAM = str(HERE / "training.py")
+WAYS = {
+    "return": 0,
+    "exception": 1,
+    "exit-3": 3,
+    "exit-text": 1,
+    "interrupt": -2,
+    "os-exit": 7,
+    "SIGTERM": -15,
+    "SIGKILL": -9,
+    "SIGSEGV": -11,
+    "exec": 5,
+    "thread": 0,
+    "fork": 0,
+    "mp-fork": 0,
+    "mp-spawn": 0,
+}
+"""Way to end → return code, as the operating system shows it to a parent (negative: the signal)."""
+
+
+@pytest.fixture(scope="module", params=list(WAYS))
+def ending(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Run]:
+    """Run the program once per way to end."""
+    folder = tmp_path_factory.mktemp("exit") / "run"
+    return request.param, record(folder, [PROGRAM, request.param], cwd=HERE)
+
+
+def test_exit_code_is_the_programs_own(ending: tuple[str, Run]) -> None:
+    """The return code under the recorder is the one the program has without it."""
+    way, run = ending
+    assert run.code == WAYS[way], run.err
+
+
+def test_recording_is_there(ending: tuple[str, Run]) -> None:
+    """Light window, deep window and cProfile of twenty steps are on disk, whatever the end."""
+    way, run = ending
+    told = run.told(0)
+    assert {"baseline", "light", "functions", "deep"} <= set(run.window_names()), (way, told, run.err)
+    assert told["faults"] == []
+    assert told["step_rule"] == "loader"
+    (recording,) = readers.read(run.folder)
+    assert recording.events is not None
+    assert len(recording.events) > 100
+    assert recording.deep is not None
+    assert recording.run is not None
+    assert recording.run.exit_code == (WAYS[way] if WAYS[way] >= 0 else 128 - WAYS[way])
+
+
+def test_nothing_of_ours_is_said(ending: tuple[str, Run]) -> None:
+    """Standard error holds the program's own words only: no line of the profiler, no frame of ours."""
+    way, run = ending
+    assert "uncork" not in run.err.replace(str(HERE), ""), run.err
+    assert "profiler" not in run.err.lower()
+    if way in ("return", "exit-3", "os-exit", "exec", "SIGTERM", "SIGKILL", "SIGSEGV"):
+        assert run.err == ""
+
+
+def test_output_equals_a_plain_run_to_the_bit(tmp_path: Path) -> None:
+    """Losses, the state of the random numbers, the traceback and the order of output are those of a plain run."""
+    watched = record(tmp_path / "run", [PROGRAM, "exception"], cwd=HERE)
+    alone = plain([PROGRAM, "exception"], cwd=HERE)
+    assert watched.out == alone.stdout
+    assert watched.err == alone.stderr
+    assert watched.code == alone.returncode == 1
+    assert alone.stdout.count("\n") == 21
