@@ -18,6 +18,7 @@ from uncork.recording import Recording
 from uncork.timeline import Timeline
 
 T = TypeVar("T")
+M = TypeVar("M", bound="Measurement")
 
 
 class MissingEvidence(Exception):  # noqa: N818 - not an error: the recording lacks what a measurement needs
@@ -50,6 +51,19 @@ class Rank:
     def __init__(self, recording: Recording, number: int = 0) -> None:
         self.recording = recording
         self.number = number
+        self._made: dict[object, object] = {}
+
+    def made(self, kind: "type[M]") -> "M":
+        """Return a measurement of the rank, made once; raises `MissingEvidence` where it cannot be made."""
+        if kind not in self._made:
+            try:
+                self._made[kind] = kind.of(self)
+            except MissingEvidence as lack:
+                self._made[kind] = lack
+        found = self._made[kind]
+        if isinstance(found, MissingEvidence):
+            raise found
+        return found  # type: ignore[return-value]  # the dictionary holds each kind under itself
 
     @cached_property
     def timeline(self) -> Timeline:
@@ -159,7 +173,7 @@ def measure(
         if kind.view and not views:
             continue
         try:
-            done[kind] = kind.of(rank)
+            done[kind] = rank.made(kind)
         except MissingEvidence as lack:
             done[kind] = Missing(lack.what)
         except Exception:
