@@ -8,12 +8,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from uncork.calltree import PHASES, Place
+from uncork.events import Kind
+from uncork.findings import Location
 from uncork.formulas import PRECISION, Work
 from uncork.hardware import Peaks, peaks_of
 from uncork.kernels import kernel_class
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.operator_groups import OperatorGroups, group_operators
-from uncork.operators import operator_class
+from uncork.operators import LAUNCH_CALL, operator_class
 from uncork.roofline import OVER_PEAK_SHARE, roof
 from uncork.tensorcores import matrix_precision, saves_arithmetic
 
@@ -85,6 +87,18 @@ class Operator:
         """Return whether it seems faster than its device can be: an error of ours, and said."""
         return self.roofline_share is not None and self.roofline_share > OVER_PEAK_SHARE
 
+    def location(self, rank: int | None = None) -> Location:
+        """Return where it is; of several places the one that takes most time."""
+        place = self.place
+        return Location(
+            rank=rank,
+            module=self.module,
+            file=place.file if place else None,
+            line=place.line if place else None,
+            function=place.function if place else None,
+            op=self.name,
+        )
+
     def row(self) -> dict[str, Any]:
         """Return it as plain values; times, bytes and work are means per step."""
         place = self.place
@@ -123,6 +137,7 @@ class OperatorTable(Measurement):
         cpu_ns: Host time per step of all operators.
         peaks: What the device can do, None where it is not known.
         shapes: Whether any operator has its shapes.
+        unseen_device: Whether the host launches device work that is not in the recording.
     """
 
     operators: tuple[Operator, ...]
@@ -133,6 +148,7 @@ class OperatorTable(Measurement):
     cpu_ns: int
     peaks: Peaks | None
     shapes: bool
+    unseen_device: bool = False
     table: ClassVar[str] = "operators"
 
     @classmethod
@@ -158,6 +174,7 @@ class OperatorTable(Measurement):
             cpu_ns=int(groups.cpu_self_ns.sum()) // steps,
             peaks=known,
             shapes=any(part.shapes for part in parts),
+            unseen_device=not on_device and _launches(rank),
         )
 
     def rows(self) -> Sequence[Mapping[str, Any]]:
@@ -171,6 +188,12 @@ class OperatorTable(Measurement):
     def share(self, operator: Operator) -> float:
         """Return the share of the step that an operator takes itself."""
         return self.weight_ns(operator) / self.step_ns if self.step_ns else 0.0
+
+
+def _launches(rank: Rank) -> bool:
+    """Return whether the host launches work for a device."""
+    table = rank.timeline.events
+    return bool((table.of_kind(Kind.RUNTIME) & table.name_is(LAUNCH_CALL)).any())
 
 
 def _weight(operator: Operator, on_device: bool) -> int:
