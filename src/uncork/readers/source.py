@@ -38,9 +38,13 @@ class Source:
             self._file = path.open("rb")
         except OSError as error:
             raise UnreadableError(f"{path}: cannot be opened ({error.strerror}).") from error
-        self.packing, self._stream = _unpacked(self._file, path)
         self._decoder: codecs.IncrementalDecoder | None = None
-        self._waiting = self._text_start()
+        try:
+            self.packing, self._stream = _unpacked(self._file, path)
+            self._waiting = self._text_start()
+        except BaseException:
+            self._file.close()
+            raise
 
     def __enter__(self) -> "Source":
         """Return the source itself."""

@@ -1,0 +1,110 @@
+"""Bad input ends in one clear line on standard error and exit code 2, never in a traceback."""
+
+import gzip
+import os
+
+import pytest
+
+from uncork.cli import main
+from uncork.testing import write_traces
+
+
+@pytest.fixture
+def sketched_trace(tmp_path):
+    """Return a trace of two steps of 10 ms with one operator each."""
+    (path,) = write_traces("steps 2 x 10ms\n  main 0ms..9ms aten::mm\n", tmp_path)
+    return path
+
+
+def fails_in_one_line(capsys, *argv):
+    """Run the command line, hold it to exit code 2 and one line; return the line."""
+    assert main(argv) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("uncork: ")
+    assert len(err.strip().splitlines()) == 1
+    assert "Traceback" not in err
+    assert "fault of uncork's own" not in err
+    return err
+
+
+CONTENTS = {
+    "empty.json": b"",
+    "words.txt": b"this is no trace\n",
+    "page.html": b"<!doctype html><html><body>404</body></html>",
+    "pointer.json": b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 12\n",
+    "number.json": b"42",
+    "other.json": b'{"hello": [1, 2, 3]}',
+    "no-events.json": b'{"traceEvents": []}',
+    "cut.json.gz": gzip.compress(b'{"traceEvents": [' + b" " * 1000)[:20],
+    "random.bin": bytes(range(256)) * 4,
+}
+
+
+@pytest.mark.parametrize("name", CONTENTS)
+def test_files_that_hold_no_recording(name, tmp_path, capsys):
+    """Each kind of file that is no recording is told apart by content and named in the line."""
+    path = tmp_path / name
+    path.write_bytes(CONTENTS[name])
+    assert name in fails_in_one_line(capsys, "analyze", str(path))
+
+
+def test_a_missing_file(tmp_path, capsys):
+    """The path is named."""
+    assert "nowhere.json" in fails_in_one_line(capsys, "analyze", str(tmp_path / "nowhere.json"))
+
+
+def test_a_folder_without_traces(tmp_path, capsys):
+    """An empty folder says so."""
+    assert tmp_path.name in fails_in_one_line(capsys, "analyze", str(tmp_path))
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_that_may_not_be_read(tmp_path, capsys):
+    """Permissions are named, not traced back."""
+    path = tmp_path / "secret.json"
+    path.write_bytes(b"{}")
+    path.chmod(0)
+    fails_in_one_line(capsys, "analyze", str(path))
+
+
+def test_a_rule_that_does_not_exist_names_the_nearest(capsys):
+    """A slip of the pen is helped."""
+    assert "starved" in fails_in_one_line(capsys, "explain", "starvd")
+
+
+def test_no_program_to_run(capsys):
+    """Run needs a program."""
+    assert "uncork run train.py" in fails_in_one_line(capsys, "run")
+
+
+def test_a_program_that_does_not_exist(tmp_path, capsys):
+    """The script is looked for before anything is made."""
+    line = fails_in_one_line(capsys, "run", "-o", str(tmp_path / "run"), str(tmp_path / "missing.py"))
+    assert "missing.py" in line
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("time", ["soon", "0s", "-3s", "s"])
+def test_a_time_that_is_none(time, capsys):
+    """60s, 5m and 1h are times."""
+    assert "60s" in fails_in_one_line(capsys, "run", f"--for={time}", "train.py")
+
+
+def test_an_output_that_cannot_be_written(tmp_path, capsys, sketched_trace):
+    """A folder that does not exist is named, and nothing is left behind."""
+    target = tmp_path / "no" / "report.json"
+    assert "report.json" in fails_in_one_line(capsys, "analyze", str(sketched_trace), "--json", str(target))
+    assert not target.parent.exists()
+
+
+def test_an_unknown_sort_key(capsys, sketched_trace):
+    """The keys that exist are listed."""
+    assert "cpu_self" in fails_in_one_line(capsys, "analyze", str(sketched_trace), "--sort", "size")
+
+
+def test_usage_errors_exit_2(capsys):
+    """Argparse's own errors have the same exit code."""
+    with pytest.raises(SystemExit) as caught:
+        main(["analyze"])
+    assert caught.value.code == 2
