@@ -33,7 +33,7 @@ def act(arguments: argparse.Namespace) -> int:
         hint = f"Did you mean {' or '.join(near)}?" if near else "List them with: uncork rules"
         raise UsageError(f"There is no rule {arguments.rule!r}.", hint)
     manual = page(rule.folder, rule.id, arguments.lang or default_language())
-    text = f"# {manual.name}\n\n{manual.body}"
+    text = f"# {manual.name}\n\n{manual.manual}"
     if use_color():
         from rich.console import Console
         from rich.markdown import Markdown

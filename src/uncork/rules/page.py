@@ -15,6 +15,7 @@ from pathlib import Path
 _HEAD = re.compile(r"\A---\n(.*?)\n---\n", re.DOTALL)
 _ADVICE = re.compile(r"^### ([a-z0-9-]+): (.+)$", re.MULTILINE)
 _POINT = re.compile(r"^- (effort|risk|check): (.+)$", re.MULTILINE)
+_PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*)\}")
 _CODE = re.compile(r"^```[a-z]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -58,6 +59,12 @@ class Page:
     because: str
     advice: Mapping[str, Advice]
     body: str
+
+    @property
+    def manual(self) -> str:
+        """Return the body for people: without the examples (its last section), placeholders as ``<name>``."""
+        text = self.body[: self.body.rfind("\n## ")].strip() + "\n"
+        return _PLACEHOLDER.sub(r"<\1>", text)
 
 
 def page(folder: Path, rule_id: str, lang: str) -> Page:
