@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from uncork.findings import Bottleneck, Cost, Finding, NotAssessed
-from uncork.measure import Measured, Measurement, Missing, Ranks
+from uncork.measure import Measured, Measurement, Missing, MissingEvidence, Ranks
 
 Outcome = Cost | Iterable[Cost] | None
 Predicate = Callable[..., Outcome]
@@ -55,8 +55,11 @@ class Rule:
         if not able:
             return NotAssessed(self.id, tuple(lacks) or ("events",))
         arguments = {name: self._gather(kind, ranks, numbers, able) for name, (kind, _) in self.needs.items()}
-        outcome = self.predicate(**arguments)
-        costs = [outcome] if isinstance(outcome, Cost) else list(outcome or ())
+        try:
+            outcome = self.predicate(**arguments)
+            costs = [outcome] if isinstance(outcome, Cost) else list(outcome or ())
+        except MissingEvidence as lack:  # what only all ranks together can lack
+            return NotAssessed(self.id, lack.what)
         return [self._finding(cost, step_ns) for cost in costs]
 
     @staticmethod
