@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -154,15 +155,8 @@ class OperatorTable(Measurement):
     @classmethod
     def of(cls, rank: Rank) -> "OperatorTable":
         """Return the table of a rank; without host operators there is none."""
-        tree, timeline = rank.calltree, rank.timeline
-        groups = group_operators(tree)
-        if not len(groups):
-            raise MissingEvidence("host")
+        timeline, parts = rank.timeline, operator_parts(rank)
         steps = max(len(timeline.steps), 1)
-        known = peaks_of(rank.recording.devices)
-        parts = [_part(groups, group, steps, known) for group in range(len(groups))]
-        if rank.deep is not timeline:
-            parts = _with_places(parts, rank, known)
         on_device = len(timeline.device) > 0
         made = sorted(_by_name(parts, on_device), key=lambda op: -_weight(op, on_device))
         return cls(
@@ -170,9 +164,9 @@ class OperatorTable(Measurement):
             steps=steps,
             step_ns=int(timeline.steps.dur_ns.mean()),
             on_device=on_device,
-            device_ns=int(groups.device_self_ns.sum()) // steps,
-            cpu_ns=int(groups.cpu_self_ns.sum()) // steps,
-            peaks=known,
+            device_ns=sum(part.device_self_ns for part in parts),
+            cpu_ns=sum(part.cpu_self_ns for part in parts),
+            peaks=peaks_of(rank.recording.devices),
             shapes=any(part.shapes for part in parts),
             unseen_device=not on_device and _launches(rank),
         )
@@ -188,6 +182,22 @@ class OperatorTable(Measurement):
     def share(self, operator: Operator) -> float:
         """Return the share of the step that an operator takes itself."""
         return self.weight_ns(operator) / self.step_ns if self.step_ns else 0.0
+
+
+_PARTS: WeakKeyDictionary[Rank, list[Operator]] = WeakKeyDictionary()
+
+
+def operator_parts(rank: Rank) -> list[Operator]:
+    """Return every part of every operator of a rank, made once; raises `MissingEvidence` where there is none."""
+    if rank not in _PARTS:
+        groups = group_operators(rank.calltree)
+        known = peaks_of(rank.recording.devices)
+        steps = max(len(rank.timeline.steps), 1)
+        parts = [_part(groups, group, steps, known) for group in range(len(groups))]
+        _PARTS[rank] = parts if rank.deep is rank.timeline else _with_places(parts, rank, known)
+    if not _PARTS[rank]:
+        raise MissingEvidence("host")
+    return _PARTS[rank]
 
 
 def _launches(rank: Rank) -> bool:
