@@ -29,7 +29,7 @@ def install(torch: Any, recorder: Recorder, after: AfterImport) -> None:
     compiling = torch.compiler.is_compiling
     updates = Depth()
     in_backward = _hook_backward(torch, recorder, compiling)
-    _hook_optimizers(torch, recorder, compiling, updates, in_backward)
+    _hook_optimizers(torch, recorder, after, compiling, updates, in_backward)
     _hook_scaler(torch, recorder, compiling, updates, in_backward)
     _hook_modules(torch, recorder, compiling)
     _hook_profilers(recorder)
@@ -85,7 +85,12 @@ def _hook_backward(torch: Any, recorder: Recorder, compiling: Callable[[], bool]
 
 
 def _hook_optimizers(
-    torch: Any, recorder: Recorder, compiling: Callable[[], bool], updates: Depth, in_backward: InBackward
+    torch: Any,
+    recorder: Recorder,
+    after: AfterImport,
+    compiling: Callable[[], bool],
+    updates: Depth,
+    in_backward: InBackward,
 ) -> None:
     """Wrap each optimiser class's ``step`` from outside, so that boundaries lie outside torch's own region of it."""
     optimizer_class = torch.optim.Optimizer
@@ -117,6 +122,8 @@ def _hook_optimizers(
                     recorder.guard(lambda: updated(recorder, id(self), in_backward))
 
         step.hooked = step._uncork = True  # type: ignore[attr-defined]
+        # A compiled ``optimizer.step`` runs ours as plain Python and compiles torch's below it, as without us.
+        after.when("torch._dynamo.eval_frame", lambda dynamo: recorder.guard(lambda: dynamo.skip_code(step.__code__)))
         type(optimizer).step = step
 
     optimizer_class._patch_step_function = _patch_step_function

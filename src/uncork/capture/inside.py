@@ -15,6 +15,8 @@ TORCH_FOUND = "torch.json"
 recorder: Any = None
 """This process's `uncork.capture.recorder.Recorder`, once the program has imported torch."""
 _finished = False
+_after: AfterImport | None = None
+_here: list[bool] = []
 
 
 def begin() -> None:
@@ -22,6 +24,31 @@ def begin() -> None:
     orders = Orders.from_environment()
     after = AfterImport()
     after.when("torch", lambda torch: _torch_is_there(torch, orders, after))
+
+
+def begin_here(orders: Orders) -> None:
+    """Record in this process from now on, as a notebook does; a recording under ``uncork run`` goes on instead."""
+    global _after  # noqa: PLW0603  # the hooks are installed once per process
+    if recorder is not None:
+        if recorder.broken or _here:
+            recorder.orders = orders
+            recorder.begin_anew()
+            _here.append(True)
+        return
+    _here.append(True)
+    _after = AfterImport()
+    after = _after
+    after.when("torch", lambda torch: _torch_is_there(torch, orders, after))
+
+
+def end_here() -> None:
+    """End the recording that `begin_here` began; the hooks stay, and pass everything through."""
+    if recorder is not None and _here:
+        try:
+            recorder.finish()
+        except Exception:
+            recorder.break_down()
+        recorder.broken = True
 
 
 def silence() -> None:

@@ -1,10 +1,8 @@
 """Record: run the program as a child, watch it from outside, and leave a whole run folder however it ends."""
 
 import contextlib
-import gzip
 import json
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -19,6 +17,7 @@ from uncork.capture import settings
 from uncork.capture.files import write_json
 from uncork.capture.inside import TORCH_FOUND
 from uncork.capture.launch import command_for, environment_for
+from uncork.capture.packing import pack
 from uncork.capture.options import GO, CaptureOptions
 from uncork.capture.samples import HostSampler
 from uncork.capture.signals import Relay
@@ -178,31 +177,6 @@ class Limit:
             child.send_signal(self.SIGNALS[self.pressed])
             self.pressed += 1
             self._at = time.monotonic() + GRACE_S
-
-
-def pack(folder: Path, only: list[int] | None = None) -> None:
-    """Compress the traces that the program's processes left, with the names of struck steps taken out."""
-    for home in RunFolder(folder).ranks():
-        if only is not None and int(home.name[4:]) not in only:
-            continue
-        for name in (RunFolder.LIGHT, RunFolder.DEEP):
-            plain = home / name.removesuffix(".gz")
-            if plain.is_file():
-                _pack_one(plain, home / name, home / f"{name.split('.')[0]}.struck.json")
-
-
-def _pack_one(plain: Path, packed: Path, struck: Path) -> None:
-    text = plain.read_bytes()
-    if struck.is_file():
-        for name in json.loads(struck.read_text(encoding="utf-8")):
-            wanted = re.escape(str(name).encode())
-            text = re.sub(b'"' + wanted + b'"', b'"uncork: between steps"', text)
-        struck.unlink()
-    part = packed.with_name(f".{packed.name}")
-    with gzip.open(part, "wb", compresslevel=1) as file:
-        file.write(text)
-    part.replace(packed)
-    plain.unlink()
 
 
 def _wait_for_ranks(folder: Path) -> None:

@@ -1,0 +1,35 @@
+"""Pack: compress the traces of a run once nobody waits for the program."""
+
+import gzip
+import json
+import re
+from pathlib import Path
+
+NAMES = ("light.trace.json", "deep.trace.json")
+NO_STEP = b'"uncork: between steps"'
+"""Takes the place of a step mark that turned out to be none."""
+
+
+def pack(folder: Path, only: list[int] | None = None) -> None:
+    """Compress the traces that the program's processes left, with the names of struck steps taken out."""
+    for home in folder.glob("rank[0-9]*"):
+        if only is not None and int(home.name[4:]) not in only:
+            continue
+        for name in NAMES:
+            plain = home / name
+            if plain.is_file():
+                _pack_one(plain, home / f"{name}.gz", home / f"{name.split('.')[0]}.struck.json")
+
+
+def _pack_one(plain: Path, packed: Path, struck: Path) -> None:
+    text = plain.read_bytes()
+    if struck.is_file():
+        for name in json.loads(struck.read_text(encoding="utf-8")):
+            wanted = re.escape(str(name).encode())
+            text = re.sub(b'"' + wanted + b'"', NO_STEP, text)
+        struck.unlink()
+    part = packed.with_name(f".{packed.name}")
+    with gzip.open(part, "wb", compresslevel=1) as file:
+        file.write(text)
+    part.replace(packed)
+    plain.unlink()

@@ -1,0 +1,27 @@
+"""Which rule finds the steps of each scenario."""
+
+RULES = {
+    "plain_loader": "loader",
+    "plain_no_loader": "optimizer",
+    "accumulation_loader": "loader",
+    "accumulation_no_loader": "optimizer",
+    "gan_loader": "loader",
+    "gan_no_loader": "optimizer",
+    "wgan_no_loader": "optimizer",
+    "two_optimizers": "optimizer",
+    "lbfgs": "optimizer",
+    "scaler": "optimizer",
+    "optimizer_in_backward": "optimizer_in_backward",
+    "validation_per_epoch": "loader",
+    "sanity_check_first": "loader",
+    "exceptions_in_forward": "optimizer",
+    "compiled_module": "loader",
+    "compiled_step": "optimizer",
+    "inference_loader": "inference",
+    "inference_bare": "inference",
+    "updates_by_hand": "backward",
+    "one_batch_over_and_over": "optimizer",
+    "iterable_dataset": "loader",
+    "break_out": "loader",
+    "marked": "mark",
+}
