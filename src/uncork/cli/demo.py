@@ -33,7 +33,7 @@ def act(arguments: argparse.Namespace) -> int:
     lang = arguments.lang or default_language()
     base = Path(arguments.out) if arguments.out else Path(tempfile.mkdtemp(prefix="uncork-demo-"))
     runs = {name: base / name for name in ("slow", "fixed")}
-    with resources.as_file(resources.files("uncork.demo")) as scripts:
+    with resources.as_file(resources.files("uncork") / "demo") as scripts:
         for name, folder in runs.items():
             command = ["run", "--lang", lang, "-o", str(folder), str(scripts / f"{name}.py")]
             write("-", f"\n{say(lang, f'demo.{name}')}\n$ uncork {' '.join(command)}\n")
