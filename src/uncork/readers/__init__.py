@@ -1,8 +1,8 @@
 """Readers: one module per format; READERS finds them by looking, and content decides which one reads a file.
 
 A reader is a module in this folder with two functions: ``claims(head, path) -> bool`` says from a file's first bytes
-(unpacked; empty for a folder) whether it is of its format, and ``read(path) -> list[Recording]`` reads it; one that also
-takes ``progress`` is told of it. ``ORDER`` (50 where absent) says who is asked first. Adding a format adds one file.
+(unpacked; empty for a folder) whether it is of its format, and ``read(path) -> list[Recording]`` reads it; one that
+also takes ``progress`` is told of it. ``ORDER`` (50 where absent) says who is asked first. Adding a format adds one file.
 """
 
 import importlib
@@ -17,7 +17,7 @@ from uncork.readers.expand import expand
 from uncork.readers.source import Progress, head_of
 from uncork.recording import Recording
 
-__all__ = ["READERS", "expand", "read"]  # noqa: F822 — READERS comes from __getattr__
+__all__ = ["READERS", "expand", "read"]
 
 
 @cache
@@ -54,7 +54,9 @@ def read(path: Path, progress: Progress | None = None) -> list[Recording]:
                 return list(reader.read(path, progress=progress))
             return list(reader.read(path))
     if not head and path.is_file():
-        raise UnreadableError(f"{path}: is empty.", "Record again; the program may have ended before the trace was written.")
+        raise UnreadableError(
+            f"{path}: is empty.", "Record again; the program may have ended before the trace was written."
+        )
     raise UnreadableError(
         f"{path}: is no recording that uncork reads.",
         "Give a trace of torch.profiler, a memory snapshot, a .prof file or a run folder.",

@@ -7,36 +7,40 @@ import numpy as np
 import numpy.typing as npt
 
 from uncork.events import ArgColumn, EventTable, IntArray, Kind, Strings, Track
-from uncork.readers.columns import ABSENT, NOT_A_NUMBER, Scanned
+from uncork.readers.columns import ABSENT, NOT_A_NUMBER, Scanned, distinct
+from uncork.readers.damage import sound_times
 from uncork.readers.metadata import TrackNames, track_names
-from uncork.readers.vocabulary import ARGS, ASCEND_COMMUNICATION, FLOWS, kinds_of
+from uncork.readers.selection import merged, renumbered
+from uncork.readers.vocabulary import ARGS, FLOWS, kinds_of
 
 BoolArray = npt.NDArray[np.bool_]
 
 
 def assemble(scanned: Scanned) -> tuple[EventTable, Counter[str]]:
-    """Return the events of a document, and how often what was repaired on the way."""
+    """Return the events of a document, and how often what was repaired on the way.
+
+    The document's columns are used up: they are let go as soon as the table has them, so that a large trace is never
+    held twice.
+    """
     repairs = Counter(scanned.repairs)
     names = track_names(scanned)
-    kind = kinds_of(scanned, names.processes, _on_group_track(scanned, names))
-    dur_ns = scanned.dur_ns.copy()
-    keep = scanned.ph != ord("M")
-    _drop(keep, _is_odd(scanned), "odd_events", repairs)
-    _pair(scanned, dur_ns, keep, kind, repairs)
-    whole = np.isin(scanned.ph, np.frombuffer(b"XB", np.uint8))
+    kind = kinds_of(scanned, names)
+    keep = ~scanned.in_phase("ME")
+    whole = scanned.in_phase("XB")
+    _drop(keep, (scanned.forms[:, 0] == 0)[scanned.form] | (whole & (scanned.name < 0)), "odd_events", repairs)
+    _pair(scanned, keep, repairs)
     _drop(keep, (scanned.ts_ns == ABSENT) | (scanned.ts_ns == NOT_A_NUMBER), "no_time", repairs)
-    _drop(keep, whole & (dur_ns == NOT_A_NUMBER), "not_a_number", repairs)
-    _drop(keep, whole & (dur_ns == ABSENT), "unfinished", repairs)
-    dur_ns[~whole] = 0
-    _drop(keep, dur_ns < 0, "negative_duration", repairs)
+    _drop(keep, whole & (scanned.dur_ns == NOT_A_NUMBER), "not_a_number", repairs)
+    _drop(keep, whole & (scanned.dur_ns == ABSENT), "unfinished", repairs)
+    scanned.dur_ns[~whole] = 0
+    _drop(keep, scanned.dur_ns < 0, "negative_duration", repairs)
+    del whole
     kept = np.flatnonzero(keep)
     strings, name = _names(scanned, kind, kept)
     tracks, track = _tracks(scanned, names, kept)
-    base = scanned.header.get("baseTimeNanoseconds")
-    base_ns = base if isinstance(base, int) and not isinstance(base, bool) and 0 <= base < 2**62 else 0
     table = EventTable(
         ts_ns=scanned.ts_ns[kept],
-        dur_ns=dur_ns[kept],
+        dur_ns=scanned.dur_ns[kept],
         kind=kind[kept],
         name=name,
         track=track,
@@ -44,22 +48,14 @@ def assemble(scanned: Scanned) -> tuple[EventTable, Counter[str]]:
         strings=strings,
         args=_args(scanned, keep),
     )
-    table = _sound_times(table, scanned, repairs)
-    return replace(table, ts_ns=table.ts_ns + base_ns), +repairs
+    table = sound_times(table, scanned, repairs)
+    return replace(table, ts_ns=table.ts_ns + _base_ns(scanned)), +repairs
 
 
-def select(table: EventTable, keep: BoolArray) -> EventTable:
-    """Return some rows of a table, tracks and strings shared."""
-    kept = np.flatnonzero(keep)
-    return replace(
-        table,
-        ts_ns=table.ts_ns[kept],
-        dur_ns=table.dur_ns[kept],
-        kind=table.kind[kept],
-        name=table.name[kept],
-        track=table.track[kept],
-        args={key: part for key, column in table.args.items() if (part := _renumbered(column, keep)) is not None},
-    )
+def _base_ns(scanned: Scanned) -> int:
+    """Return what is to be added to every time, as newer versions of Kineto write it."""
+    base = scanned.header.get("baseTimeNanoseconds")
+    return base if isinstance(base, int) and not isinstance(base, bool) and 0 <= base < 2**62 else 0
 
 
 def _drop(keep: BoolArray, wrong: BoolArray, repair: str, repairs: Counter[str]) -> None:
@@ -69,143 +65,74 @@ def _drop(keep: BoolArray, wrong: BoolArray, repair: str, repairs: Counter[str])
     keep &= ~dropped
 
 
-def _is_odd(scanned: Scanned) -> BoolArray:
-    """Return which events are none: without a phase, or slices without a name."""
-    named = np.isin(scanned.ph, np.frombuffer(b"XB", np.uint8))
-    return (scanned.ph == 0) | (named & (scanned.name < 0))
-
-
-def _on_group_track(scanned: Scanned, names: TrackNames) -> BoolArray:
-    groups = [
-        (pid, tid)
-        for (pid, tid), name in names.threads.items()
-        if name.startswith("Group") and names.processes.get(pid) in ASCEND_COMMUNICATION
-    ]
-    found = np.zeros(len(scanned), bool)
-    for pid, tid in groups:
-        found |= (scanned.pid == pid) & (scanned.tid == tid)
-    return found
-
-
-def _pair(scanned: Scanned, dur_ns: IntArray, keep: BoolArray, kind: npt.NDArray[np.uint8], repairs: Counter[str]) -> None:
+def _pair(scanned: Scanned, keep: BoolArray, repairs: Counter[str]) -> None:
     """Give each beginning (B) the duration to its end (E); an end is no event of its own."""
-    ends = scanned.ph == ord("E")
-    rows = np.flatnonzero((ends | (scanned.ph == ord("B"))) & keep)
+    ends = scanned.in_phase("E")
+    rows = np.flatnonzero(ends | (scanned.in_phase("B") & keep))
     if not len(rows):
         return
-    keep[ends] = False
     rows = rows[np.argsort(scanned.ts_ns[rows], kind="stable")]
-    open_rows: dict[tuple[int, int], list[int]] = {}
-    for row, pid, tid, is_end, time in zip(
-        rows.tolist(),
-        scanned.pid[rows].tolist(),
-        scanned.tid[rows].tolist(),
-        ends[rows].tolist(),
-        scanned.ts_ns[rows].tolist(),
-        strict=True,
+    open_rows: dict[int, list[int]] = {}
+    for row, track, is_end, time in zip(
+        rows.tolist(), scanned.track[rows].tolist(), ends[rows].tolist(), scanned.ts_ns[rows].tolist(), strict=True
     ):
-        stack = open_rows.setdefault((pid, tid), [])
+        stack = open_rows.setdefault(track, [])
         if not is_end:
             stack.append(row)
         elif stack:
             begin = stack.pop()
-            dur_ns[begin] = time - int(scanned.ts_ns[begin])
+            scanned.dur_ns[begin] = time - int(scanned.ts_ns[begin])
         else:
             repairs["unpaired"] += 1
     left = [row for stack in open_rows.values() for row in stack]
     repairs["unpaired"] += len(left)
     keep[left] = False
-    kind[ends] = Kind.OTHER
 
 
 def _names(scanned: Scanned, kind: npt.NDArray[np.uint8], kept: IntArray) -> tuple[Strings, npt.NDArray[np.int32]]:
     """Return the strings and each event's name; a flow's name is its category in its newest spelling."""
-    name = scanned.name[kept].copy()
+    name = scanned.name[kept]
     flows = np.flatnonzero((kind[kept] == Kind.FLOW_START) | (kind[kept] == Kind.FLOW_END))
-    categories = scanned.cat[kept][flows]
-    extra: list[bytes] = []
-    for index in np.unique(categories).tolist():
-        text = scanned.strings.text(index) if index >= 0 else ""
+    categories = scanned.forms[:, 1][scanned.form[kept[flows]]].astype(np.int32)
+    extra: dict[str, int] = {}
+    known: dict[str, int] = {}
+    for index in distinct(categories, len(scanned.strings)):
+        text = scanned.text(index)
         newest = FLOWS.get(text, text)
-        if newest != text or index < 0:
-            place = scanned.index_of(newest)
-            if place < 0:
-                place = len(scanned.strings) + len(extra)
-                extra.append(newest.encode())
-            index = place
-        name[flows[categories == (index if newest == text else scanned.index_of(text))]] = index
+        place = known.setdefault(newest, index if newest == text and index >= 0 else -1)
+        if place < 0:
+            place = known[newest] = extra.setdefault(newest, len(scanned.strings) + len(extra))
+        name[flows[categories == index]] = place
     if (name < 0).any():
-        name[name < 0] = len(scanned.strings) + len(extra)
-        extra.append(b"")
+        name[name < 0] = extra.setdefault("", len(scanned.strings) + len(extra))
     if not extra:
         return scanned.strings, name
-    offsets = np.concatenate([scanned.strings.offsets, scanned.strings.offsets[-1] + np.cumsum([len(text) for text in extra])])
-    return Strings(bytes(scanned.strings.blob) + b"".join(extra), offsets.astype(np.int64)), name
+    added = [text.encode() for text in extra]
+    ends = scanned.strings.offsets[-1] + np.cumsum([len(text) for text in added])
+    return Strings(bytes(scanned.strings.blob) + b"".join(added), np.concatenate([scanned.strings.offsets, ends])), name
 
 
 def _tracks(scanned: Scanned, names: TrackNames, kept: IntArray) -> tuple[tuple[Track, ...], npt.NDArray[np.int32]]:
-    """Return the tracks in order of first sight, and each event's."""
-    joint = (scanned.pid[kept].astype(np.int64) + 1) << 32 | (scanned.tid[kept].astype(np.int64) + 1)
-    codes, first, place = np.unique(joint, return_index=True, return_inverse=True)
-    order = np.argsort(first, kind="stable")
-    rank = np.empty(len(codes), np.int32)
-    rank[order] = np.arange(len(codes), dtype=np.int32)
-    tracks = []
-    for code in codes[order].tolist():
-        pid, tid = (code >> 32) - 1, (code & 0xFFFFFFFF) - 1
-        name = names.threads.get((pid, tid)) or names.processes.get(pid, "")
-        tracks.append(
-            Track(
-                scanned.strings.text(pid) if pid >= 0 else "",
-                scanned.strings.text(tid) if tid >= 0 else "",
-                name.strip(),
-            )
-        )
-    return tuple(tracks), rank[place.reshape(-1)]
+    """Return the tracks that kept events lie on, and each event's."""
+    track = scanned.track[kept]
+    place: dict[tuple[str, str], int] = {}
+    number = np.zeros(len(scanned.tracks), np.int32)
+    for index in distinct(track, len(scanned.tracks)):
+        pid, tid = scanned.tracks[index].tolist()
+        number[index] = place.setdefault((scanned.text(pid), scanned.text(tid)), len(place))
+    tracks = tuple(
+        Track(pid, tid, (names.threads.get((pid, tid)) or names.processes.get(pid, "")).strip()) for pid, tid in place
+    )
+    return tracks, number[track] if len(number) else track
 
 
 def _args(scanned: Scanned, keep: BoolArray) -> dict[str, ArgColumn]:
     """Return the arguments of the kept events under their newest spelling."""
     found: dict[str, ArgColumn] = {}
-    for key, column in scanned.args.items():
-        part = _renumbered(column, keep)
+    row_of = None if keep.all() else np.cumsum(keep, dtype=np.int64) - 1
+    for key in list(scanned.args):
+        part = renumbered(scanned.args.pop(key), keep, row_of)
         if part is not None:
             newest = ARGS.get(key, key)
-            found[newest] = _merged(found[newest], part) if newest in found else part
+            found[newest] = merged(found[newest], part) if newest in found else part
     return found
-
-
-def _renumbered(column: ArgColumn, keep: BoolArray) -> ArgColumn | None:
-    """Return a column without the rows that are left out; None where nothing remains."""
-    row_of = None if keep.all() else np.cumsum(keep, dtype=np.int64) - 1
-    parts = {}
-    for kind in ("ints", "floats", "texts", "nested"):
-        part = getattr(column, kind)
-        if part is not None:
-            rows, values = part
-            if row_of is not None:
-                kept = keep[rows]
-                rows, values = row_of[rows[kept]], values[kept]
-            if len(rows):
-                parts[kind] = (rows, values)
-    return ArgColumn(**parts) if parts else None
-
-
-def _merged(first: ArgColumn, second: ArgColumn) -> ArgColumn:
-    """Return two columns of one key as one."""
-    parts = {}
-    for kind in ("ints", "floats", "texts", "nested"):
-        one, two = getattr(first, kind), getattr(second, kind)
-        if one is None or two is None:
-            parts[kind] = one or two
-        else:
-            rows = np.concatenate([one[0], two[0]])
-            order = np.argsort(rows, kind="stable")
-            parts[kind] = (rows[order], np.concatenate([one[1], two[1]])[order])
-    return ArgColumn(**parts)
-
-
-def _sound_times(table: EventTable, scanned: Scanned, repairs: Counter[str]) -> EventTable:
-    from uncork.readers.damage import sound_times
-
-    return sound_times(table, scanned, repairs)

@@ -1,7 +1,6 @@
 """Scanned: a trace document as raw columns, the same from either scanner, before anything is interpreted."""
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -21,11 +20,12 @@ class Scanned:
     """One trace document: a row per event in file order, metadata events included.
 
     Args:
-        ph: Phase letter of each event as its byte, 0 where missing, uint8 (events,).
-        cat: Index of the category in `strings`, -1 where missing or no text, int32 (events,).
-        name: Index of the name, likewise, int32 (events,).
-        pid: Index of the process id as text, likewise, int32 (events,).
-        tid: Index of the thread id as text, likewise, int32 (events,).
+        form: Index in `forms`, int32 (events,).
+        forms: The distinct (phase, category): the phase letter as its byte, 0 where missing; the category as an index
+            in `strings`, -1 where missing or no text; int64 (forms, 2).
+        name: Index of the name in `strings`, -1 where missing or no text, int32 (events,).
+        track: Index in `tracks`, int32 (events,).
+        tracks: The distinct (process id, thread id), each an index in `strings`, -1 where missing; int64 (tracks, 2).
         ts_ns: Start in ns as written, base not yet added; `ABSENT` or `NOT_A_NUMBER`, int64 (events,).
         dur_ns: Duration, likewise, int64 (events,).
         args: The events' ``args`` by key as written; ``@id`` and ``@bp`` are the flow fields.
@@ -36,31 +36,36 @@ class Scanned:
         huge_times: Starts so large that they can only be ns; they are kept as ns.
     """
 
-    ph: npt.NDArray[np.uint8]
-    cat: npt.NDArray[np.int32]
+    form: npt.NDArray[np.int32]
+    forms: IntArray
     name: npt.NDArray[np.int32]
-    pid: npt.NDArray[np.int32]
-    tid: npt.NDArray[np.int32]
+    track: npt.NDArray[np.int32]
+    tracks: IntArray
     ts_ns: IntArray
     dur_ns: IntArray
-    args: Mapping[str, ArgColumn]
+    args: dict[str, ArgColumn]
     strings: Strings
-    header: dict[str, object]
+    header: dict[str, object] = field(default_factory=dict)
     repairs: Counter[str] = field(default_factory=Counter)
     whole_numbers: bool = False
     huge_times: int = 0
 
     def __len__(self) -> int:
         """Return the number of events, metadata included."""
-        return len(self.ph)
+        return len(self.form)
 
-    def index_of(self, text: str) -> int:
-        """Return the index of a text, or -2 where no event has it."""
-        if self._places is None:
-            self._places = {}
-            for index in np.unique(np.concatenate([self.cat, self.name, self.pid, self.tid])).tolist():
-                if index >= 0:
-                    self._places.setdefault(self.strings.text(index), index)
-        return self._places.get(text, -2)
+    def in_phase(self, letters: str) -> npt.NDArray[np.bool_]:
+        """Return which events are in one of some phases, (events,)."""
+        return np.isin(self.forms[:, 0], [ord(letter) for letter in letters])[self.form]
 
-    _places: dict[str, int] | None = None
+    def text(self, index: int) -> str:
+        """Return a text, empty for -1."""
+        return self.strings.text(index) if index >= 0 else ""
+
+
+def distinct(indices: npt.NDArray[np.int32], count: int) -> list[int]:
+    """Return the distinct values among indices from -1 to count - 1, ascending, without sorting them all."""
+    seen = np.zeros(count + 1, bool)
+    seen[indices] = True
+    found: list[int] = np.flatnonzero(seen[:count]).tolist()
+    return [-1, *found] if seen[count] else found

@@ -8,6 +8,7 @@ import numpy as np
 
 from uncork.events import EventTable, Kind
 from uncork.readers.columns import Scanned
+from uncork.readers.selection import select
 
 _DEVICE = (Kind.KERNEL, Kind.GPU_MEMCPY, Kind.GPU_MEMSET)
 _LAUNCH = re.compile(r"^(?:cuda|hip|cu)(?:Graph)?Launch")
@@ -42,8 +43,6 @@ def _looks_like_ns(table: EventTable) -> bool:
 
 def _without_lost_records(table: EventTable, repairs: Counter[str]) -> EventTable:
     """Leave out device records at time 0: the device's buffer lost them."""
-    from uncork.readers.assemble import select
-
     lost = table.of_kind(*_DEVICE) & (table.ts_ns == 0) & (table.dur_ns == 0)
     if not lost.any() or not (table.ts_ns > 0).any():
         return table
@@ -60,7 +59,9 @@ def _clipped(table: EventTable, repairs: Counter[str]) -> EventTable:
     start, end, track = table.ts_ns[rows], table.end_ns[rows], table.track[rows]
     spills = np.zeros(len(rows), bool)
     way = start[1:-1] - start[:-2]
-    spills[:-2] = (track[:-2] == track[2:]) & (end[:-2] > start[2:]) & (end[:-2] - start[:-2] > _SPILL * way) & (way > 0)
+    spills[:-2] = (
+        (track[:-2] == track[2:]) & (end[:-2] > start[2:]) & (end[:-2] - start[:-2] > _SPILL * way) & (way > 0)
+    )
     if not spills.any():
         return table
     repairs["spilling_kernels"] += int(np.count_nonzero(spills))

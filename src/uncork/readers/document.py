@@ -34,7 +34,7 @@ class Scanner(Protocol):
         """Return the columns."""
 
 
-class _Cut(Exception):
+class _CutError(Exception):
     """The text ends in the middle of something."""
 
 
@@ -83,9 +83,11 @@ class _Walk:
                 self.at += 1
                 self._object()
             else:
-                raise UnreadableError(f"{self.source.path}: does not begin as a trace does.", "Give a profiler's trace.")
+                raise UnreadableError(
+                    f"{self.source.path}: does not begin as a trace does.", "Give a profiler's trace."
+                )
             self._after()
-        except _Cut:
+        except _CutError:
             self.repairs["cut_file"] += 1
         else:
             if self.source.cut:
@@ -121,19 +123,19 @@ class _Walk:
         """Walk the members of an object until it closes, events among them."""
         while (byte := self._byte()) != b"}":
             if not byte:
-                raise _Cut
+                raise _CutError
             if byte == b",":
                 self.at += 1
                 continue
             try:
                 key = self._decoded()
-                if self._byte() != b":":
-                    raise ValueError(":")
             except ValueError:
+                key = None
+            if not isinstance(key, str) or self._byte() != b":":
                 self._find_events()
                 continue
             self.at += 1
-            self._member(str(key))
+            self._member(key)
         self.at += 1
 
     def _member(self, key: str) -> None:
@@ -157,7 +159,7 @@ class _Walk:
         while (found := _EVENTS_KEY.search(self.text, self.at)) is None:
             if not self._more():
                 self.at = len(self.text)
-                raise _Cut
+                raise _CutError
         self.at = found.end()
         self._events(bare=False)
 
@@ -181,7 +183,7 @@ class _Walk:
                 return value
             if whole and not self._more():
                 if value is None and text.strip() != "null":
-                    raise _Cut
+                    raise _CutError
                 self.at = len(self.text)
                 return value
             window *= 4
@@ -206,7 +208,7 @@ class _Walk:
             elif not byte:
                 if bare:
                     return
-                raise _Cut
+                raise _CutError
             elif byte == b"{":
                 self._event()
             else:
@@ -227,7 +229,7 @@ class _Walk:
                     self._damaged()
                     return
                 if self.at + window >= len(self.text) and not self._more():
-                    raise _Cut from error
+                    raise _CutError from error
                 window *= 4
                 continue
             break
@@ -262,7 +264,7 @@ class _Walk:
         self.repairs["unreadable_events"] += 1
         self.at = stop
         if not found:
-            raise _Cut
+            raise _CutError
 
     def _oddity(self) -> None:
         """Step over something in the list that is no event."""

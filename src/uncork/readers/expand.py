@@ -29,8 +29,14 @@ def _one(path: Path) -> list[Path]:
         return _in_folder(path)
     matches = sorted(map(Path, glob.glob(str(path), recursive=True)), key=_natural)  # noqa: PTH207 — absolute patterns too
     if not matches:
-        raise UnreadableError(f"{path}: is not there.", "Check the path; a pattern such as 'traces/*.json.gz' works too.")
-    return [file for match in matches for file in (_in_folder(match) if match.is_dir() and not RunFolder.is_one(match) else [match])]
+        raise UnreadableError(
+            f"{path}: is not there.", "Check the path; a pattern such as 'traces/*.json.gz' works too."
+        )
+    return [
+        file
+        for match in matches
+        for file in (_in_folder(match) if match.is_dir() and not RunFolder.is_one(match) else [match])
+    ]
 
 
 def _in_folder(folder: Path) -> list[Path]:

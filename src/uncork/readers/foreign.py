@@ -55,7 +55,12 @@ FORMATS = (
     ),
     Foreign("a trace of rocprof", _GIVE_TRACE, re.compile(rb"\{"), (b'"otherData"', b"HSASystemAttributes")),
     Foreign("a trace of rocprof", _GIVE_TRACE, re.compile(rb"\{"), (b"HIP API", b'"BeginNs"')),
-    Foreign("a trace of rocprof (rocprofiler-sdk)", _GIVE_TRACE, re.compile(rb"\{"), (b'"rocprofiler-sdk', b'"buffer_records"')),
+    Foreign(
+        "a trace of rocprof (rocprofiler-sdk)",
+        _GIVE_TRACE,
+        re.compile(rb"\{"),
+        (b'"rocprofiler-sdk', b'"buffer_records"'),
+    ),
     Foreign("a Horovod timeline", _GIVE_TRACE, re.compile(rb"\["), (b"NEGOTIATE_",)),
     Foreign("a Horovod timeline", _GIVE_TRACE, re.compile(rb"\["), (b"CYCLE_START",)),
     Foreign(
@@ -64,7 +69,9 @@ FORMATS = (
         re.compile(rb"SQLite format 3\0"),
     ),
     Foreign("a browser's trace: it holds no PyTorch events", _GIVE_TRACE, re.compile(rb"[\[{]"), (b'"DevTools"',)),
-    Foreign("a browser's trace: it holds no PyTorch events", _GIVE_TRACE, re.compile(rb"[\[{]"), (b'"devtools.timeline',)),
+    Foreign(
+        "a browser's trace: it holds no PyTorch events", _GIVE_TRACE, re.compile(rb"[\[{]"), (b'"devtools.timeline',)
+    ),
     Foreign(
         "a speedscope profile, which py-spy and others write",
         _GIVE_TRACE,
@@ -74,7 +81,11 @@ FORMATS = (
     Foreign("a trace of VizTracer", _GIVE_TRACE, re.compile(rb"\{"), (b'"viztracer_metadata"',)),
     Foreign("a notebook", _GIVE_TRACE, re.compile(rb"\{"), (b'"cells"', b'"nbformat"')),
     Foreign("a model in the safetensors format", _GIVE_TRACE, re.compile(rb".\0{0,2}.{0,3}\0{4,6}\{\"", re.DOTALL)),
-    Foreign("a log of TensorBoard events", "Give the *.pt.trace.json files beside it.", re.compile(rb".{9,40}brain\.Event:2", re.DOTALL)),
+    Foreign(
+        "a log of TensorBoard events",
+        "Give the *.pt.trace.json files beside it.",
+        re.compile(rb".{9,40}brain\.Event:2", re.DOTALL),
+    ),
     Foreign("a program or library", _GIVE_TRACE, re.compile(rb"\x7fELF|MZ\x90")),
     Foreign("a picture or a document", _GIVE_TRACE, re.compile(rb"\x89PNG|%PDF|\xff\xd8\xff|GIF8")),
     Foreign("an archive", "Unpack it and give the folder.", re.compile(rb"7z\xbc\xaf|Rar!|BZh|\xfd7zXZ|\x1f\xa0")),

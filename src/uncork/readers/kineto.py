@@ -8,10 +8,11 @@ import numpy as np
 
 from uncork.errors import UnreadableError
 from uncork.events import EventTable, Kind
-from uncork.readers.assemble import assemble, select
+from uncork.readers.assemble import assemble
 from uncork.readers.document import scan
 from uncork.readers.metadata import devices_of, flags_of, groups_of, rank_of, versions_of, world_size_of
 from uncork.readers.portable import PortableScanner
+from uncork.readers.selection import select
 from uncork.readers.source import Progress, Source
 from uncork.recording import Recording
 
@@ -91,7 +92,9 @@ def _is_profilers_own(name: str) -> bool:
 
 def _refuse_mixed(table: EventTable, path: Path) -> None:
     """Stop where two processes were merged under one id: their times cannot be told apart."""
-    steps = np.flatnonzero(table.of_kind(Kind.USER_ANNOTATION) & table.name_is(lambda name: name.startswith("ProfilerStep#")))
+    steps = np.flatnonzero(
+        table.of_kind(Kind.USER_ANNOTATION) & table.name_is(lambda name: name.startswith("ProfilerStep#"))
+    )
     order = steps[np.lexsort((table.ts_ns[steps], table.name[steps], table.track[steps]))]
     first, then = order[:-1], order[1:]
     same = (table.track[first] == table.track[then]) & (table.name[first] == table.name[then])

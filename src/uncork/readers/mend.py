@@ -21,7 +21,7 @@ _CONTROL = re.compile(r"[\x00-\x1f]")
 _DEEPEST = 64
 
 
-class _Unclear(Exception):
+class _UnclearError(Exception):
     """It cannot be told what was meant."""
 
 
@@ -34,7 +34,7 @@ def mend(text: str) -> tuple[str, int, Counter[str]] | None:
     work = _Mender(text)
     try:
         work.value(0, _ENDS_FIELD)
-    except _Unclear:
+    except _UnclearError:
         return None
     return "".join(work.out), work.at, work.repairs
 
@@ -51,7 +51,7 @@ class _Mender:
     def value(self, depth: int, ends: re.Pattern[str]) -> None:
         """Copy one value, mended."""
         if depth > _DEEPEST:
-            raise _Unclear
+            raise _UnclearError
         first = self._peek()
         if first == "{":
             self._object(depth)
@@ -67,7 +67,7 @@ class _Mender:
             self.out.append(_quoted(found[0]))
             self.at = found.end()
         else:
-            raise _Unclear
+            raise _UnclearError
 
     def _peek(self) -> str:
         self.at = _SPACE.match(self.text, self.at).end()  # type: ignore[union-attr]
@@ -110,7 +110,7 @@ class _Mender:
             commas += 1
         if (commas == 0) != (self._peek() == close):
             if commas == 0:
-                raise _Unclear
+                raise _UnclearError
             self.repairs["commas"] += 1
         elif commas > 1:
             self.repairs["commas"] += 1
@@ -121,7 +121,7 @@ class _Mender:
             found = _KEY_WITHOUT_QUOTES.match(self.text, self.at)
             self.repairs["quotes"] += 1
         if found is None:
-            raise _Unclear
+            raise _UnclearError
         self.out.append(self._inside(found[1]))
         self.at = found.end()
 
@@ -143,7 +143,7 @@ class _Mender:
                 escaped_ends.append(place)
             place = self.text.find('"', place + 1)
         if not escaped_ends:
-            raise _Unclear
+            raise _UnclearError
         return escaped_ends[0]
 
     def _inside(self, inside: str) -> str:

@@ -11,12 +11,13 @@ from uncork.events import EventTable, Kind
 from uncork.readers.columns import Scanned
 from uncork.recording import Device, Flags
 
+_DIGIT = re.compile(rb"[1-9]")
 _RANK_IN_NAME = re.compile(r"rank[-_.]?(\d+)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class TrackNames:
-    """Names that metadata events give, by index in the strings of the raw id.
+    """Names that metadata events give, by id as text.
 
     Args:
         processes: Process id → name.
@@ -24,23 +25,26 @@ class TrackNames:
         threads: (process id, thread id) → name.
     """
 
-    processes: Mapping[int, str]
-    labels: Mapping[int, str]
-    threads: Mapping[tuple[int, int], str]
+    processes: Mapping[str, str]
+    labels: Mapping[str, str]
+    threads: Mapping[tuple[str, str], str]
 
 
 def track_names(scanned: Scanned) -> TrackNames:
     """Return the names of processes and threads."""
-    found: dict[str, dict[tuple[int, int], str]] = {"process_name": {}, "process_labels": {}, "thread_name": {}}
-    for key, argument in (("process_name", "name"), ("thread_name", "name"), ("process_labels", "labels")):
-        chosen = (scanned.ph == ord("M")) & (scanned.name == scanned.index_of(key))
+    found: dict[str, dict[tuple[str, str], str]] = {"process_name": {}, "process_labels": {}, "thread_name": {}}
+    metadata = scanned.in_phase("M")
+    for argument in ("name", "labels"):
         column = scanned.args.get(argument)
         if column is None or column.texts is None:
             continue
         rows, values = column.texts
-        wanted = chosen[rows]
+        wanted = metadata[rows]
         for row, value in zip(rows[wanted].tolist(), values[wanted].tolist(), strict=True):
-            found[key][int(scanned.pid[row]), int(scanned.tid[row])] = scanned.strings.text(value)
+            key = scanned.text(int(scanned.name[row]))
+            if key in found and (key == "process_labels") == (argument == "labels"):
+                pid, tid = scanned.tracks[scanned.track[row]].tolist()
+                found[key][scanned.text(pid), scanned.text(tid)] = scanned.text(value)
     return TrackNames(
         processes={pid: name for (pid, _), name in found["process_name"].items()},
         labels={pid: name for (pid, _), name in found["process_labels"].items()},
@@ -62,7 +66,9 @@ def devices_of(header: Mapping[str, object]) -> tuple[Device, ...]:
                     index=place if index is None else index,
                     name=name,
                     memory_bytes=_whole(entry.get("totalGlobalMem")),
-                    compute_capability=(major, minor) if None not in (major, minor) and not _is_amd(name, header) else None,  # type: ignore[arg-type]
+                    compute_capability=(major, minor)
+                    if None not in (major, minor) and not _is_amd(name, header)
+                    else None,  # type: ignore[arg-type]
                     multiprocessors=_whole(entry.get("numSms")),
                 )
             )
@@ -101,7 +107,9 @@ def flags_of(header: Mapping[str, object], events: EventTable) -> Flags:
         return False if operators else None
 
     functions = events.of_kind(Kind.PYTHON_FUNCTION)
-    modules = bool(functions.any()) and bool(events.name_is(lambda name: name.startswith("nn.Module: "))[functions].any())
+    modules = bool(functions.any()) and bool(
+        events.name_is(lambda name: name.startswith("nn.Module: "))[functions].any()
+    )
     return Flags(
         shapes=flag("record_shapes", _has_shapes(events)),
         memory=flag("profile_memory", bool(events.of_kind(Kind.MEMORY).any())),
@@ -115,16 +123,16 @@ def _has_shapes(events: EventTable) -> bool:
     column = events.args.get("Input Dims")
     if column is None or column.nested is None:
         return False
-    return any(any(b"1" <= digit <= b"9" for digit in _bytes(events.strings.raw(index))) for index in np.unique(column.nested[1])[:4096].tolist())
-
-
-def _bytes(text: bytes) -> list[bytes]:
-    return [text[place : place + 1] for place in range(len(text))]
+    return any(_DIGIT.search(events.strings.raw(index)) for index in np.unique(column.nested[1])[:4096].tolist())
 
 
 def _has_text(events: EventTable, key: str) -> bool:
     column = events.args.get(key)
-    return column is not None and column.texts is not None and any(events.strings.raw(index) for index in np.unique(column.texts[1])[:64].tolist())
+    return (
+        column is not None
+        and column.texts is not None
+        and any(events.strings.raw(index) for index in np.unique(column.texts[1])[:64].tolist())
+    )
 
 
 def rank_of(header: Mapping[str, object], path: Path) -> int | None:
@@ -148,8 +156,8 @@ def groups_of(header: Mapping[str, object], events: EventTable) -> dict[str, tup
     info = header.get("distributedInfo")
     listed = info.get("pg_config") if isinstance(info, dict) else None
     groups: dict[str, tuple[int, ...]] = {}
-    entries = listed.values() if isinstance(listed, dict) else listed
-    for entry in entries if isinstance(entries, list) or isinstance(listed, dict) else ():
+    entries = list(listed.values()) if isinstance(listed, dict) else listed
+    for entry in entries if isinstance(entries, list) else ():
         if isinstance(entry, dict) and isinstance(entry.get("ranks"), list) and "pg_name" in entry:
             groups[str(entry["pg_name"])] = tuple(rank for rank in entry["ranks"] if isinstance(rank, int))
     return groups or _groups_of_collectives(events)

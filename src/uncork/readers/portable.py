@@ -1,9 +1,11 @@
 """PortableScanner: trace events → columns in pure Python on msgspec; serves where the compiled scanner is not built."""
 
+import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from typing import Generic, TypeVar
 
 import msgspec
 import numpy as np
@@ -19,6 +21,9 @@ _LARGEST_BATCH_BYTES = 1 << 20
 _EXACT = Context(prec=80)
 _HUGE_NS = 9_200_000_000_000_000_000
 """The year 2261 in ns since the epoch, and the end of int64: a start beyond it was not written in µs."""
+
+
+_Key = TypeVar("_Key")
 
 
 class _Event(msgspec.Struct, gc=False):
@@ -55,12 +60,12 @@ _ODD_EVENT = msgspec.json.Decoder(_OddEvent)
 _WRONG = (msgspec.DecodeError, msgspec.ValidationError, RecursionError, UnicodeDecodeError)
 
 
-class _Ids(dict[bytes, int]):
-    """Distinct texts and their indices, given in order of first sight."""
+class _Ids(dict[_Key, int], Generic[_Key]):
+    """Distinct texts or pairs and their indices, given in order of first sight."""
 
-    def __missing__(self, text: bytes) -> int:
-        """Return a new index for a text not seen before."""
-        index = self[text] = len(self)
+    def __missing__(self, key: _Key) -> int:
+        """Return a new index for what was not seen before."""
+        index = self[key] = len(self)
         return index
 
 
@@ -69,7 +74,9 @@ class PortableScanner:
 
     def __init__(self) -> None:
         self.repairs: Counter[str] = Counter()
-        self._ids = _Ids()
+        self._ids: _Ids[bytes] = _Ids()
+        self._forms: _Ids[tuple[int, int]] = _Ids()
+        self._tracks: _Ids[tuple[int, int]] = _Ids()
         self._rows = 0
         self._parts: dict[str, list[npt.NDArray[np.generic]]] = defaultdict(list)
         self._args: dict[str, _Argument] = {}
@@ -119,20 +126,19 @@ class PortableScanner:
 
     def finish(self, header: dict[str, object]) -> Scanned:
         """Return the columns."""
-        empty = {"ph": np.uint8, "ts": np.int64, "dur": np.int64}
         columns = {
-            key: np.concatenate(self._parts[key]) if self._parts[key] else np.empty(0, empty.get(key, np.int32))
-            for key in ("ph", "cat", "name", "pid", "tid", "ts", "dur")
+            key: np.concatenate(self._parts[key]) if self._parts[key] else np.empty(0, np.int64)
+            for key in ("form", "name", "track", "ts", "dur")
         }
         texts = list(self._ids)
         offsets = np.zeros(len(texts) + 1, np.int64)
         np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)), out=offsets[1:])
         return Scanned(
-            ph=columns["ph"].astype(np.uint8),
-            cat=columns["cat"].astype(np.int32),
+            form=columns["form"].astype(np.int32),
+            forms=np.array(list(self._forms) or np.empty((0, 2)), np.int64),
             name=columns["name"].astype(np.int32),
-            pid=columns["pid"].astype(np.int32),
-            tid=columns["tid"].astype(np.int32),
+            track=columns["track"].astype(np.int32),
+            tracks=np.array(list(self._tracks) or np.empty((0, 2)), np.int64),
             ts_ns=columns["ts"].astype(np.int64),
             dur_ns=columns["dur"].astype(np.int64),
             args={key: argument.column() for key, argument in self._args.items()},
@@ -167,11 +173,11 @@ class PortableScanner:
     def _add(self, events: list[_Event]) -> None:
         """Append a batch of events to the columns."""
         ids, parts = self._ids, self._parts
-        parts["ph"].append(np.array([_phase(event.ph) for event in events], np.uint8))
-        parts["cat"].append(np.array([_text_id(ids, event.cat) for event in events], np.int32))
+        forms = [(_phase(event.ph), _text_id(ids, event.cat)) for event in events]
+        tracks = [(_token_id(ids, event.pid), _token_id(ids, event.tid)) for event in events]
+        parts["form"].append(np.array([self._forms[form] for form in forms], np.int32))
+        parts["track"].append(np.array([self._tracks[track] for track in tracks], np.int32))
         parts["name"].append(np.array([_text_id(ids, event.name) for event in events], np.int32))
-        parts["pid"].append(np.array([_token_id(ids, event.pid) for event in events], np.int32))
-        parts["tid"].append(np.array([_token_id(ids, event.tid) for event in events], np.int32))
         parts["ts"].append(self._times([bytes(event.ts) for event in events], starts=True))
         parts["dur"].append(self._times([bytes(event.dur) for event in events], starts=False))
         found: dict[str, tuple[list[int], list[bytes]]] = {}
@@ -222,15 +228,17 @@ def nanoseconds(token: bytes) -> int:
 
 def _phase(token: msgspec.Raw) -> int:
     text = bytes(token)
-    return text[1] if len(text) == 3 else 0
+    if b"\\" in text:
+        text = json.dumps(json.loads(text)).encode()
+    return text[1] if len(text) == 3 and text[:1] == b'"' else 0
 
 
-def _text_id(ids: _Ids, token: msgspec.Raw) -> int:
+def _text_id(ids: _Ids[bytes], token: msgspec.Raw) -> int:
     text = bytes(token)
     return ids[text[1:-1]] if text[:1] == b'"' else -1
 
 
-def _token_id(ids: _Ids, token: msgspec.Raw) -> int:
+def _token_id(ids: _Ids[bytes], token: msgspec.Raw) -> int:
     """Return the index of a process or thread id, which is a number or a text."""
     text = bytes(token)
     if not text or text == b"null":
@@ -249,7 +257,7 @@ def _append(found: dict[str, tuple[list[int], list[bytes]]], key: str, row: int,
 class _Argument:
     """One key of ``args`` while it grows."""
 
-    def __init__(self, ids: _Ids) -> None:
+    def __init__(self, ids: _Ids[bytes]) -> None:
         self._ids = ids
         self._parts: dict[str, list[tuple[npt.NDArray[np.int64], npt.NDArray[np.generic]]]] = defaultdict(list)
 
@@ -295,7 +303,7 @@ class _Argument:
             for kind, parts in self._parts.items()
             if parts
         }
-        return ArgColumn(**joined)  # type: ignore[arg-type]
+        return ArgColumn(**joined)
 
 
 _NUMBER_STARTS = {bytes([byte]) for byte in b"-0123456789"}
@@ -309,5 +317,5 @@ def _kind(value: bytes) -> str:
     if first in _NUMBER_STARTS:
         if any(mark in value for mark in (b".", b"e", b"E")):
             return "floats"
-        return "ints" if len(value) < 19 or -(2**63) <= int(value[:40]) < 2**63 and len(value) < 40 else "floats"
+        return "ints" if len(value) < 19 or (len(value) < 40 and -(2**63) <= int(value) < 2**63) else "floats"
     return "" if value == b"null" else "nested"

@@ -5,11 +5,14 @@ import io
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
-from isal import igzip
+from isal import igzip as _igzip
 
 from uncork.errors import UnreadableError
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 Progress = Callable[[int, int], None]
 """Called with (bytes of the file read so far, bytes of the file)."""
@@ -18,7 +21,12 @@ HEAD_BYTES = 64 << 10
 _BOMB_RATIO = 400
 """Traces shrink 10 to 40 times; a file that grows more than this, beyond the size below, is refused."""
 _BOMB_FLOOR_BYTES = 1 << 30
-_ENCODINGS = ((b"\xff\xfe\0\0", "utf-32-le"), (b"\0\0\xfe\xff", "utf-32-be"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
+_ENCODINGS = (
+    (b"\xff\xfe\0\0", "utf-32-le"),
+    (b"\0\0\xfe\xff", "utf-32-be"),
+    (b"\xff\xfe", "utf-16-le"),
+    (b"\xfe\xff", "utf-16-be"),
+)
 
 
 class Source:
@@ -46,7 +54,7 @@ class Source:
             self._file.close()
             raise
 
-    def __enter__(self) -> "Source":
+    def __enter__(self) -> "Self":
         """Return the source itself."""
         return self
 
@@ -116,12 +124,17 @@ def _unpacked(file: BinaryIO, path: Path) -> tuple[str, BinaryIO]:
     magic = file.read(4)
     file.seek(0)
     if magic[:2] == b"\x1f\x8b":
-        return "gzip", cast("BinaryIO", igzip.IGzipFile(fileobj=file, mode="rb"))
+        return "gzip", _gunzip(file)
     if magic == b"\x28\xb5\x2f\xfd":
         return "zstd", _zstd(file, path)
     if magic == b"PK\x03\x04":
         return "zip", _zipped(file, path)
     return "plain", file
+
+
+def _gunzip(file: BinaryIO) -> BinaryIO:
+    unpacking: Any = _igzip.IGzipFile
+    return cast("BinaryIO", unpacking(fileobj=file, mode="rb"))
 
 
 def _zstd(file: BinaryIO, path: Path) -> BinaryIO:
@@ -139,7 +152,9 @@ def _zipped(file: BinaryIO, path: Path) -> BinaryIO:
     """Return the one trace in a zip archive; names in the archive are never used as paths."""
     try:
         archive = zipfile.ZipFile(file)
-        members = [item for item in archive.infolist() if not item.is_dir() and not item.filename.startswith("__MACOSX")]
+        members = [
+            item for item in archive.infolist() if not item.is_dir() and not item.filename.startswith("__MACOSX")
+        ]
     except (zipfile.BadZipFile, OSError, ValueError) as error:
         raise UnreadableError(f"{path}: its zip packing is damaged ({error}).") from error
     traces = [item for item in members if item.filename.lower().endswith((".json", ".json.gz"))] or members
@@ -159,5 +174,5 @@ def _zipped(file: BinaryIO, path: Path) -> BinaryIO:
         raise UnreadableError(f"{path}: its zip packing cannot be unpacked ({error}).") from error
     start = io.BufferedReader(cast("io.RawIOBase", inner), HEAD_BYTES)
     if start.peek(2)[:2] == b"\x1f\x8b":
-        return cast("BinaryIO", igzip.IGzipFile(fileobj=start, mode="rb"))
+        return _gunzip(cast("BinaryIO", start))
     return cast("BinaryIO", start)

@@ -1,13 +1,13 @@
 """The words of every vendor and version in one table, and their translation to Kineto's newest."""
 
 import re
-from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
 
 from uncork.events import Kind
-from uncork.readers.columns import Scanned
+from uncork.readers.columns import Scanned, distinct
+from uncork.readers.metadata import TrackNames
 
 CATEGORIES: dict[str, Kind] = {
     # Kineto today
@@ -103,63 +103,69 @@ ANNOTATION = re.compile(
 )
 """Regions that old versions write under the operators' category."""
 
-_OLD_OPERATORS = frozenset({"Operator", ""})
+MEMORY = re.compile(r"^\[memory\]$")
+
+PHASES = {"s": Kind.FLOW_START, "f": Kind.FLOW_END, "C": Kind.COUNTER}
+
+Kinds = npt.NDArray[np.uint8]
 
 
-def kinds_of(scanned: Scanned, process_names: Mapping[int, str], group_tracks: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint8]:
-    """Return the `Kind` of each event, uint8 (events,).
-
-    Args:
-        scanned: The raw columns.
-        process_names: Index of a process id in the strings → its name.
-        group_tracks: Events on a thread that holds whole Ascend collectives, (events,).
-    """
-    by_category = np.zeros(len(scanned.strings) + 1, np.uint8)
-    old = np.zeros(len(scanned.strings) + 1, bool)
-    for index in np.unique(scanned.cat).tolist():
-        text = scanned.strings.text(index) if index >= 0 else ""
-        by_category[index] = CATEGORIES.get(text.lower(), Kind.OTHER)
-        old[index] = text in _OLD_OPERATORS
-    kind = by_category[scanned.cat]
-    nameless = scanned.cat < 0
-    if nameless.any():
-        by_process = np.zeros(len(scanned.strings) + 1, np.uint8)
-        for index in np.unique(scanned.pid[nameless]).tolist():
-            name = process_names.get(index) or (scanned.strings.text(index) if index >= 0 else "")
-            by_process[index] = PROCESSES.get(name, Kind.OTHER)
-        kind[nameless] = by_process[scanned.pid[nameless]]
-        kind[group_tracks & nameless] = Kind.KERNEL
+def kinds_of(scanned: Scanned, names: TrackNames) -> Kinds:
+    """Return the `Kind` of each event, uint8 (events,)."""
+    by_form = np.array(
+        [_kind_of_form(scanned, phase, category) for phase, category in scanned.forms.tolist()], np.uint8
+    )
+    kind: Kinds = by_form[scanned.form] if len(by_form) else np.zeros(0, np.uint8)
+    lasting = np.isin(scanned.forms[:, 0], list(b"XBE"))
+    bare = (lasting & (scanned.forms[:, 1] < 0))[scanned.form]
+    if bare.any():
+        by_track = np.array(
+            [_kind_of_track(scanned, names, pid, tid) for pid, tid in scanned.tracks.tolist()], np.uint8
+        )
+        kind[bare] = by_track[scanned.track[bare]]
         _apply_task_types(scanned, kind)
-    _apply_old_regions(scanned, kind, old)
-    return _apply_phases(scanned, kind)
+    _apply_names(scanned, kind, bare)
+    return kind
 
 
-def _apply_task_types(scanned: Scanned, kind: npt.NDArray[np.uint8]) -> None:
+def _kind_of_form(scanned: Scanned, phase: int, category: int) -> Kind:
+    """Return the kind that phase and category alone tell."""
+    known = CATEGORIES.get(scanned.text(category).lower(), Kind.OTHER)
+    if chr(phase) in "XBE":
+        return known
+    return PHASES.get(chr(phase), Kind.MEMORY if known == Kind.MEMORY else Kind.OTHER)
+
+
+def _kind_of_track(scanned: Scanned, names: TrackNames, pid: int, tid: int) -> Kind:
+    """Return the kind of slices without a category by the process they lie on."""
+    process = names.processes.get(scanned.text(pid)) or scanned.text(pid)
+    if process in ASCEND_COMMUNICATION:
+        thread = names.threads.get((scanned.text(pid), scanned.text(tid)), "")
+        return Kind.KERNEL if thread.startswith("Group") else Kind.OTHER
+    return PROCESSES.get(process, Kind.OTHER)
+
+
+def _apply_task_types(scanned: Scanned, kind: Kinds) -> None:
     column = scanned.args.get("Task Type")
     if column and column.texts:
         rows, values = column.texts
         for index in np.unique(values).tolist():
-            wanted = TASK_TYPES.get(scanned.strings.text(index))
+            wanted = TASK_TYPES.get(scanned.text(index))
             if wanted is not None:
                 kind[rows[values == index]] = wanted
 
 
-def _apply_old_regions(scanned: Scanned, kind: npt.NDArray[np.uint8], old: npt.NDArray[np.bool_]) -> None:
-    candidates = np.flatnonzero((kind == Kind.CPU_OP) & old[scanned.cat] & (scanned.name >= 0))
-    names = scanned.name[candidates]
-    for index in np.unique(names).tolist():
-        if ANNOTATION.match(scanned.strings.text(index)):
-            kind[candidates[names == index]] = Kind.USER_ANNOTATION
-
-
-def _apply_phases(scanned: Scanned, kind: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """Return the kinds with flows, counters and instants set right."""
-    phase = scanned.ph
-    kind[phase == ord("s")] = Kind.FLOW_START
-    kind[phase == ord("f")] = Kind.FLOW_END
-    kind[phase == ord("C")] = Kind.COUNTER
-    lasting = np.isin(phase, np.frombuffer(b"XBEsfC", np.uint8))
-    kind[~lasting & (kind != Kind.MEMORY)] = Kind.OTHER
-    memory = scanned.index_of("[memory]")
-    kind[np.isin(phase, np.frombuffer(b"iI", np.uint8)) & (scanned.name == memory)] = Kind.MEMORY
-    return kind
+def _apply_names(scanned: Scanned, kind: Kinds, bare: npt.NDArray[np.bool_]) -> None:
+    """Set right what only the name tells: regions under the operators' category, memory records without one."""
+    old = np.array([scanned.text(category) == "Operator" for category in scanned.forms[:, 1].tolist()], bool)
+    old_rows = (kind == Kind.CPU_OP) & bare
+    if old.any():
+        old_rows |= old[scanned.form]
+    instants = scanned.in_phase("iI") & (kind == Kind.OTHER)
+    for rows, fits, wanted in (
+        (np.flatnonzero(old_rows), ANNOTATION.match, Kind.USER_ANNOTATION),
+        (np.flatnonzero(instants), MEMORY.match, Kind.MEMORY),
+    ):
+        names = scanned.name[rows]
+        fitting = [index for index in distinct(names, len(scanned.strings)) if fits(scanned.text(index))]
+        kind[rows[np.isin(names, fitting)]] = wanted
