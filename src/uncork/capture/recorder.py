@@ -389,12 +389,13 @@ class Recorder:
             return None
         name = window.stage.name
         window.facts["length_ns"] = time.time_ns() - window.start_ns
-        window.facts.update(probe.stop(self.home() / FILES[name]))
+        look = Path(self.orders.folder) / f"look.{self.pid}"
+        window.facts.update(probe.stop(look))
         events = window.facts.get("events", 0)
         if events < least:
-            if name not in self.windows:
-                (self.home() / FILES[name]).unlink(missing_ok=True)
+            look.unlink()
             return None
+        look.replace(self.home() / FILES[name])
         self.windows[name] = window
         self._write(ended=False)
         return events
