@@ -93,6 +93,8 @@ def cpu_claims(timeline: Timeline) -> Claims:
     small = spent(work["tiny"])
     yield "optimizer", intersect(optimizing, union(small, _short_gaps(intervals(start, end), timeline)))
     yield "tiny", small
+    # A backend's own threads: only what the driving threads do not hide.
+    yield "comm", own.spans(own.named("comm") & ~driving)
     main = host.track == timeline.main_track
     yield "py_prep", own.spans(main & own.prepares)
     yield "py_short", _short_gaps(intervals(start, end), timeline)
@@ -159,7 +161,8 @@ class _Host:
 
     def named(self, kind: str) -> BoolArray:
         """Return which slices are operators or regions of a class."""
-        return self.is_op & (self.of_class == CLASSES.index(kind))
+        found: BoolArray = self.is_op & (self.of_class == CLASSES.index(kind))
+        return found
 
     @property
     def overhead(self) -> BoolArray:

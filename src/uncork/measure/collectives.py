@@ -1,0 +1,201 @@
+"""Collectives: each collective of a rank, and over ranks who waited for whom.
+
+Axes of the functions over ranks: matched collectives × ranks.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from uncork.events import EventTable, Kind
+from uncork.intervals import covered_ns
+from uncork.kernels import CLASSES, kernel_classes
+from uncork.measure import Measurement, MissingEvidence, Rank
+from uncork.timeline import Timeline
+
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+_CPU_BACKEND = re.compile(r"^(gloo|mpi|ucc|ccl|oneccl):")
+_REGION = re.compile(r"^(nccl|rccl|hccl|xccl|ccl|oneccl|gloo|mpi|ucc|smddp):(?P<name>\w+)|^c10d::(?P<op>\w+)")
+_NAMES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
+    (name, re.compile(pattern))
+    for name, pattern in (
+        ("reduce_scatter", r"reduce_?scatter"),
+        ("all_to_all", r"all_?to_?all"),
+        ("all_gather", r"all_?gather"),
+        ("all_reduce", r"all_?reduce|cross_device_reduce|(one|two)_?shot"),
+        ("broadcast", r"broadcast|bcast"),
+        ("send_recv", r"send_?recv|^(i?send|i?recv)|coalesced"),
+        ("gather", r"gather"),
+        ("scatter", r"scatter"),
+        ("reduce", r"reduce"),
+        ("barrier", r"barrier"),
+    )
+)
+_BYTES_PER_ELEMENT = {
+    "byte": 1, "char": 1, "bool": 1, "float8_e4m3fn": 1, "float8_e5m2": 1, "half": 2, "bfloat16": 2, "short": 2,
+    "int": 4, "float": 4, "double": 8, "long": 8, "complexfloat": 8, "complexdouble": 16,
+}  # fmt: skip
+UNMATCHED = frozenset({"send_recv"})
+"""Names whose partners a trace does not tell: they are counted, not matched."""
+
+
+@dataclass(frozen=True, eq=False)
+class Collectives(Measurement):
+    """The collectives of a rank in order of their start; arrays have shape (collectives,).
+
+    Args:
+        groups: Process groups (name and ranks, as far as the recording says).
+        names: Kinds of collectives (``all_reduce``) that occur.
+        group: Index in `groups`.
+        name: Index in `names`.
+        bytes: Size of the larger of input and output, -1 where the recording does not say.
+        start_ns: Start, on the rank's own clock.
+        dur_ns: Duration.
+        exposed_ns: Part of it in which nothing else works.
+        stream: Number of the stream (device) or thread (host).
+        step: Step in which it starts, -1 for outside.
+        group_size: Ranks of its group, 0 where the recording does not say.
+    """
+
+    groups: tuple[str, ...]
+    names: tuple[str, ...]
+    group: IntArray
+    name: IntArray
+    bytes: IntArray
+    start_ns: IntArray
+    dur_ns: IntArray
+    exposed_ns: IntArray
+    stream: IntArray
+    step: IntArray
+    group_size: IntArray
+
+    @classmethod
+    def of(cls, rank: Rank) -> "Collectives":
+        """Return the collectives of a rank; raises `MissingEvidence` where it has none."""
+        timeline = rank.timeline
+        found = _on_device(timeline) if len(timeline.device) else _on_host(timeline)
+        if not len(found.start_ns):
+            raise MissingEvidence("collectives")
+        steps = timeline.steps
+        step = np.searchsorted(steps.start_ns, found.start_ns, side="right") - 1
+        step[(step >= 0) & (found.start_ns >= steps.end_ns[step])] = -1
+        exposed = rank.ledger.intervals.get("comm", np.empty((0, 2), np.int64))
+        groups, group = _coded(found.group)
+        names, name = _coded(found.name)
+        return cls(
+            groups=groups,
+            names=names,
+            group=group,
+            name=name,
+            bytes=found.bytes,
+            start_ns=found.start_ns,
+            dur_ns=found.end_ns - found.start_ns,
+            exposed_ns=covered_ns(exposed, found.start_ns, found.end_ns),
+            stream=found.track,
+            step=step,
+            group_size=found.group_size,
+        )
+
+    def __len__(self) -> int:
+        """Return the number of collectives."""
+        return len(self.start_ns)
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """Collectives before their names are coded; arrays as in `Collectives`."""
+
+    start_ns: IntArray
+    end_ns: IntArray
+    track: IntArray
+    name: list[str]
+    group: list[str]
+    bytes: IntArray
+    group_size: IntArray
+
+
+def _on_device(timeline: Timeline) -> _Found:
+    """Return the collectives among the kernels."""
+    table, device, host = timeline.events, timeline.device, timeline.host
+    rows = np.flatnonzero((kernel_classes(table, device.row) == CLASSES.index("comm")) & (device.kind == Kind.KERNEL))
+    told = _told_by(timeline, device.launch[rows])
+    facts = np.where((table.texts("Collective name")[device.row[rows]] >= 0) | (told < 0), device.row[rows], told)
+    region = host.ancestor_where(table.name_is(_REGION)[host.row], device.launch[rows])
+    spoken = np.where(region >= 0, table.name[host.row[region]], table.name[device.row[rows]])
+    return _described(
+        table,
+        start_ns=device.start_ns[rows],
+        end_ns=device.end_ns[rows],
+        track=device.track[rows],
+        facts=facts,
+        spoken=spoken,
+    )
+
+
+def _on_host(timeline: Timeline) -> _Found:
+    """Return the collectives that a CPU backend makes: its regions, on whatever thread."""
+    table = timeline.events
+    rows = np.flatnonzero(table.name_is(_CPU_BACKEND) & table.of_kind(Kind.USER_ANNOTATION, Kind.CPU_OP))
+    rows = rows[np.argsort(table.ts_ns[rows], kind="stable")]
+    return _described(
+        table,
+        start_ns=table.ts_ns[rows],
+        end_ns=table.end_ns[rows],
+        track=table.track[rows].astype(np.int64),
+        facts=rows,
+        spoken=table.name[rows],
+    )
+
+
+def _told_by(timeline: Timeline, launch: IntArray) -> IntArray:
+    """Return the event row of the ``record_param_comms`` around each launch, -1 where there is none."""
+    table, host = timeline.events, timeline.host
+    tells = table.name_is("record_param_comms")[host.row]
+    place = host.ancestor_where(tells, launch)
+    return np.where(place >= 0, host.row[place], -1)
+
+
+def _described(
+    table: EventTable,
+    *,
+    start_ns: IntArray,
+    end_ns: IntArray,
+    track: IntArray,
+    facts: IntArray,
+    spoken: npt.NDArray[np.integer],
+) -> _Found:
+    """Return collectives with what their arguments tell: group, size, name."""
+    text = table.strings.text
+    said = table.texts("Collective name")[facts]
+    group, members = table.texts("Process Group Name")[facts], table.texts("Process Group Ranks")[facts]
+    dtype = table.texts("dtype")[facts]
+    elements = np.maximum(table.ints("In msg nelems")[facts], table.ints("Out msg nelems")[facts])
+    width = np.array(
+        [_BYTES_PER_ELEMENT.get(text(int(one)).casefold(), 0) if one >= 0 else 0 for one in dtype], np.int64
+    )
+    return _Found(
+        start_ns=start_ns,
+        end_ns=end_ns,
+        track=track,
+        name=[collective_name(text(int(a if a >= 0 else b))) for a, b in zip(said, spoken, strict=True)],
+        group=[" ".join(text(int(one)) for one in both if one >= 0) for both in zip(group, members, strict=True)],
+        bytes=np.where((elements > 0) & (width > 0), elements * width, -1),
+        group_size=table.ints("Group size", missing=0)[facts],
+    )
+
+
+def collective_name(name: str) -> str:
+    """Return the kind of collective that a kernel's, region's or operator's name speaks of; else ``collective``."""
+    folded = name.casefold()
+    return next((kind for kind, pattern in _NAMES if pattern.search(folded)), "collective")
+
+
+def _coded(texts: Sequence[str]) -> tuple[tuple[str, ...], IntArray]:
+    """Return the distinct texts in order of appearance, and the place of each text among them."""
+    places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
+    return tuple(places), np.array([places[text] for text in texts], np.int64)

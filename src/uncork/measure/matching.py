@@ -1,0 +1,198 @@
+"""Over ranks: the n-th collective of a group on one rank is the n-th on every other; who waited, and for whom.
+
+A rank that arrives early waits inside the collective, so the shortest duration over the ranks is the transfer, the
+rest of each rank's duration is waiting, and the rank that waits least is the one that the others wait for. No
+common clock is needed. Axes: matched collectives × ranks.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from uncork.intervals import intervals
+from uncork.measure import Ranks
+from uncork.measure.collectives import UNMATCHED, Collectives
+
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Matched:
+    """Collectives side by side.
+
+    Args:
+        name: Kind of each matched collective, length (matched,).
+        bytes: Its size, -1 where unknown, int64 (matched,).
+        group_size: Ranks of its group that are here, int64 (matched,).
+        step: Step in which it starts on most ranks, -1 outside, int64 (matched,).
+        dur_ns: Duration on each rank, -1 where the rank takes no part, int64 (matched, ranks).
+        exposed_ns: The exposed part of it, int64 (matched, ranks).
+        start_ns: Start on each rank's own clock, int64 (matched, ranks).
+        unmatched: Collectives that have no partner in the recordings.
+    """
+
+    name: tuple[str, ...]
+    bytes: IntArray
+    group_size: IntArray
+    step: IntArray
+    dur_ns: IntArray
+    exposed_ns: IntArray
+    start_ns: IntArray
+    unmatched: int
+
+    def __len__(self) -> int:
+        """Return the number of matched collectives."""
+        return len(self.name)
+
+    def within_steps(self) -> "Matched":
+        """Return only those that start in a step; all of them where none does."""
+        kept = self.step >= 0
+        if not kept.any() or kept.all():
+            return self
+        names = tuple(name for name, keep in zip(self.name, kept, strict=True) if keep)
+        return Matched(
+            names,
+            self.bytes[kept],
+            self.group_size[kept],
+            self.step[kept],
+            self.dur_ns[kept],
+            self.exposed_ns[kept],
+            self.start_ns[kept],
+            self.unmatched,
+        )
+
+    @property
+    def transfer_ns(self) -> IntArray:
+        """Return what moving the bytes takes: the shortest duration over the ranks, int64 (matched,)."""
+        present = np.where(self.dur_ns >= 0, self.dur_ns, np.iinfo(np.int64).max)
+        return present.min(axis=1) if len(self) else np.empty(0, np.int64)
+
+    @property
+    def wait_ns(self) -> IntArray:
+        """Return each rank's wait for the last to arrive, int64 (matched, ranks)."""
+        return np.maximum(np.where(self.dur_ns >= 0, self.dur_ns - self.transfer_ns[:, None], 0), 0)
+
+    @property
+    def steps(self) -> IntArray:
+        """Return the steps in which matched collectives start, int64 (steps,)."""
+        return np.unique(self.step)
+
+    def waited_ns(self) -> IntArray:
+        """Return how long each rank does nothing but wait for others in each of `steps`, int64 (ranks, steps).
+
+        Collectives that wait at the same time on several streams or threads count once.
+        """
+        steps, back = np.unique(self.step, return_inverse=True)
+        wait = np.minimum(self.wait_ns, self.exposed_ns)
+        waited = np.zeros((wait.shape[1], len(steps)), np.int64)
+        for column in range(wait.shape[1]):
+            start = self.start_ns[:, column] - self.start_ns[:, column].min(initial=0)
+            span = int((start + wait[:, column]).max(initial=0)) + 1
+            # One copy of the clock per step keeps the steps apart in one union.
+            merged = intervals(start + back * span, start + back * span + wait[:, column])
+            waited[column] = np.bincount(merged[:, 0] // span, merged[:, 1] - merged[:, 0], minlength=len(steps))
+        return waited
+
+    @property
+    def last(self) -> IntArray:
+        """Return the place of the rank that waits least in each: the one the others wait for, int64 (matched,)."""
+        present = np.where(self.dur_ns >= 0, self.dur_ns, np.iinfo(np.int64).max)
+        return present.argmin(axis=1) if len(self) else np.empty(0, np.int64)
+
+
+def match(ranks: Ranks[Collectives]) -> Matched:
+    """Return the collectives of all ranks side by side; keys that do not occur equally often are left out."""
+    places: dict[tuple[str, str], dict[int, IntArray]] = {}
+    for column, one in enumerate(ranks):
+        key = one.group * max(len(one.names), 1) + one.name
+        for code in np.unique(key):
+            group, spoken = divmod(int(code), max(len(one.names), 1))
+            where = (one.groups[group], one.names[spoken])
+            places.setdefault(where, {})[column] = np.flatnonzero(key == code)
+    names: list[str] = []
+    blocks: list[tuple[IntArray, ...]] = []
+    unmatched = 0
+    for (_, name), found in places.items():
+        count = {len(rows) for rows in found.values()}
+        if len(found) < 2 or len(count) > 1 or name in UNMATCHED:
+            unmatched += sum(len(rows) for rows in found.values())
+            continue
+        blocks.append(_side_by_side(ranks, found, count.pop()))
+        names += [name] * len(blocks[-1][0])
+    if not blocks:
+        none, flat = np.empty((0, len(ranks)), np.int64), np.empty(0, np.int64)
+        return Matched((), flat, flat, flat, none, none, none, unmatched)
+    size, group_size, step, dur, exposed, start = (np.concatenate(column) for column in zip(*blocks, strict=True))
+    return Matched(tuple(names), size, group_size, step, dur, exposed, start, unmatched)
+
+
+def _side_by_side(ranks: Ranks[Collectives], found: dict[int, IntArray], count: int) -> tuple[IntArray, ...]:
+    """Return (bytes, group size, step, durations, exposed parts, starts) of one group's collectives of one kind."""
+    size, step = np.full(count, -1, np.int64), np.full(count, -1, np.int64)
+    dur, exposed, start = (np.full((count, len(ranks)), fill, np.int64) for fill in (-1, 0, 0))
+    for column, rows in found.items():
+        one = ranks[column]
+        dur[:, column], exposed[:, column] = one.dur_ns[rows], one.exposed_ns[rows]
+        start[:, column] = one.start_ns[rows]
+        size, step = np.maximum(size, one.bytes[rows]), np.maximum(step, one.step[rows])
+    return size, np.full(count, len(found), np.int64), step, dur, exposed, start
+
+
+LATE_OF_ALL_WAITING = 0.25
+"""A late rank causes at least this share of all waiting (diagnosis section 9.7)."""
+LATE_OVER_CHANCE = 1.5
+"""… and at least this multiple of its equal part 1/n (same section)."""
+LATE_OF_STEP = 0.1
+"""Less waiting than this share of the median step is noise between ranks (same section; labelled traces: 0.08 on a
+noisy machine without a straggler, 0.2–0.7 with one)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Lateness:
+    """Who the others wait for.
+
+    Args:
+        ranks: Numbers of the late ranks, the worst first.
+        wait_share: Share of the median step that a rank which is not late spends waiting.
+        caused_share: Share of all waiting that each rank causes, float64 (ranks,).
+        waited_ns: How long each rank waits per step, mean, int64 (ranks,).
+    """
+
+    ranks: tuple[int, ...]
+    wait_share: float
+    caused_share: npt.NDArray[np.float64]
+    waited_ns: IntArray
+
+
+def lateness(matched: Matched, numbers: Sequence[int], step_ns: float) -> Lateness:
+    """Return the ranks that the others wait for, if the waiting is worth it and theirs in most steps.
+
+    Args:
+        matched: Collectives side by side.
+        numbers: Rank numbers of its columns.
+        step_ns: Mean step time.
+    """
+    none = np.zeros(len(numbers))
+    inside = matched.within_steps()
+    if len(numbers) < 2 or not len(inside) or step_ns <= 0:
+        return Lateness((), 0.0, none, none.astype(np.int64))
+    wait, last = inside.wait_ns.sum(axis=1), inside.last
+    caused = np.bincount(last, wait, minlength=len(numbers))
+    share = caused / max(float(caused.sum()), 1.0)
+    late = (share >= LATE_OF_ALL_WAITING) & (share >= LATE_OVER_CHANCE / len(numbers))
+    late &= _in_most_steps(inside.step, wait, last, len(numbers))
+    waited = inside.waited_ns()
+    others = ~late if late.any() and not late.all() else np.ones(len(numbers), bool)
+    wait_share = float(np.median(waited[others].mean(axis=0))) / step_ns
+    order = [int(place) for place in np.argsort(-share) if late[place]] if wait_share >= LATE_OF_STEP else []
+    return Lateness(tuple(numbers[place] for place in order), wait_share, share, waited.mean(axis=1).astype(np.int64))
+
+
+def _in_most_steps(step: IntArray, wait: IntArray, last: IntArray, ranks: int) -> npt.NDArray[np.bool_]:
+    """Return for each rank whether it causes more than its equal part of the waiting in more than half of the steps."""
+    steps, back = np.unique(step, return_inverse=True)
+    caused = np.bincount(last * len(steps) + back, wait, minlength=ranks * len(steps)).reshape(ranks, len(steps))
+    most: npt.NDArray[np.bool_] = (caused > caused.sum(axis=0) / ranks).mean(axis=1) > 0.5
+    return most

@@ -1,0 +1,174 @@
+"""RecordingQuality: what a recording can and cannot show, counted; the gate (`uncork.quality`) judges it."""
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from uncork.events import EventTable, Kind
+from uncork.intervals import covered_ns, intervals, total_ns
+from uncork.measure import Measurement, Rank
+from uncork.operators import COPY_CALL, LAUNCH_CALL
+from uncork.timeline import Timeline
+
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+_GRAPH_LAUNCH = re.compile(r"GraphLaunch", re.IGNORECASE)
+_CPU_ONLY = re.compile(r"mkldnn|onednn|slow_conv|thnn_conv|_for_cpu|_cpu(_|$)|vml_", re.IGNORECASE)
+_DEVICE_ONLY = re.compile(
+    r"cudnn|miopen|cublas|_cuda(_|$)|triton_(poi|red|per|tem)|_efficient_attention|mps", re.IGNORECASE
+)
+_TO_DEVICE = re.compile(r"^aten::(_to_copy|to|copy_)$")
+_CLOCK_SLACK_NS = 10_000
+"""Clocks of host and device are matched to a few microseconds; work that starts this long before its launch shows
+that they were not."""
+
+
+@dataclass(frozen=True, eq=False)
+class RecordingQuality(Measurement):
+    """Counts and shares about a recording; None where the recording has no timeline to count in.
+
+    Args:
+        events: Events that were read.
+        other_events: Of these, events of a kind that no profiler of PyTorch writes.
+        cpu_ops: Operators on host threads.
+        runtime_calls: Calls of the device's runtime.
+        launches: Of these, launches and copies to or on a device.
+        device_records: Kernels, copies and fills on a device.
+        device_listed: Whether the recording lists a device.
+        device_only_ops: Operators that only run on a device.
+        cpu_only_ops: Operators that only run on a CPU.
+        to_device_ops: Operators that may copy to a device.
+        unlinked_share: Share of the device records without their launch.
+        before_window: Of these, how many start before anything that was launched in the recording.
+        lost_share: Share of the launches whose device record is missing, where others have theirs.
+        graph_launches: Graph replays.
+        graph_kernels: Kernels that they started.
+        early_device_share: Share of the linked device records that start before their launch.
+        step_ns: Wall time of each step, int64 (steps,).
+        marked: Whether steps are marked.
+        ends_early_share: Share of the window in which the device works after the last mark.
+        first_use_share: Share of the window that goes to first uses.
+        busy_share: Share of the window in which the device (or an operator) works.
+        unknown_share: Share of the window, without first uses, that is unexplained or waits for unrecorded work.
+        overhead_share: Share of the window in which the profiler works itself.
+        has_stacks: Whether Python frames or stacks occur.
+        has_shapes: Whether shapes occur.
+        has_memory: Whether allocations occur.
+        has_modules: Whether module names occur.
+        clipped: Events cut because they outlive the event around them.
+    """
+
+    events: int
+    other_events: int
+    cpu_ops: int
+    runtime_calls: int
+    launches: int
+    device_records: int
+    device_listed: bool
+    device_only_ops: int
+    cpu_only_ops: int
+    to_device_ops: int
+    unlinked_share: float
+    before_window: int
+    lost_share: float
+    graph_launches: int
+    graph_kernels: int
+    early_device_share: float
+    step_ns: IntArray
+    marked: bool
+    ends_early_share: float
+    first_use_share: float
+    busy_share: float
+    unknown_share: float
+    overhead_share: float
+    has_stacks: bool
+    has_shapes: bool
+    has_memory: bool
+    has_modules: bool
+    clipped: int
+
+    @classmethod
+    def of(cls, rank: Rank) -> "RecordingQuality":
+        """Return what can be counted in a rank's recording; raises `MissingEvidence` where it has no events."""
+        timeline, ledger = rank.timeline, rank.ledger
+        table, device, host = timeline.events, timeline.device, timeline.host
+        op = table.of_kind(Kind.CPU_OP) & ~timeline.is_step_mark
+        call = table.of_kind(Kind.RUNTIME)
+        launch = call & (table.name_is(LAUNCH_CALL) | table.name_is(COPY_CALL))
+        graph = call & table.name_is(_GRAPH_LAUNCH)
+        linked = device.launch >= 0
+        wall = max(int(ledger.step_ns.sum()), 1)
+        spent = dict(zip(ledger.causes, ledger.ns.sum(axis=1).tolist(), strict=True))
+        first_use = spent.get("first_use", 0)
+        own = intervals(*_spans(table, table.of_kind(Kind.OVERHEAD)))
+        return cls(
+            events=len(table),
+            other_events=int(table.of_kind(Kind.OTHER).sum()),
+            cpu_ops=int(op.sum()),
+            runtime_calls=int(call.sum()),
+            launches=int(launch.sum()),
+            device_records=len(device),
+            device_listed=bool(rank.recording.devices),
+            device_only_ops=int((op & table.name_is(_DEVICE_ONLY)).sum()),
+            cpu_only_ops=int((op & table.name_is(_CPU_ONLY)).sum()),
+            to_device_ops=int((op & table.name_is(_TO_DEVICE)).sum()),
+            unlinked_share=float((~linked).mean()) if len(device) else 0.0,
+            before_window=_before_window(timeline),
+            lost_share=_lost_share(timeline, launch),
+            graph_launches=int(graph.sum()),
+            graph_kernels=int(graph[host.row[device.launch[linked]]].sum()),
+            early_device_share=_early_share(timeline),
+            step_ns=ledger.step_ns,
+            marked=timeline.steps.marked,
+            ends_early_share=timeline.steps.ends_early_share,
+            first_use_share=first_use / wall,
+            busy_share=int(ledger.busy_ns.sum()) / wall,
+            unknown_share=(spent.get("unexplained", 0) + spent.get("unrecorded", 0)) / max(wall - first_use, 1),
+            overhead_share=int(covered_ns(own, *timeline.window)) / max(total_ns(timeline.steps.intervals), 1),
+            has_stacks=bool(table.of_kind(Kind.PYTHON_FUNCTION).any()) or "Call stack" in table.args,
+            has_shapes="Input Dims" in table.args,
+            has_memory=bool(table.of_kind(Kind.MEMORY).any()),
+            has_modules=bool(table.name_is(re.compile(r"^nn\.Module: ")).any()) or "Module Hierarchy" in table.args,
+            clipped=host.clipped,
+        )
+
+
+def _spans(table: EventTable, rows: BoolArray) -> tuple[IntArray, IntArray]:
+    return table.ts_ns[rows], table.end_ns[rows]
+
+
+def _before_window(timeline: Timeline) -> int:
+    """Return how many device records without a launch start before any that was launched in the recording."""
+    device = timeline.device
+    linked = device.launch >= 0
+    if not linked.any():
+        return 0
+    first = int(device.start_ns[linked].min())
+    return int((~linked & (device.start_ns < first)).sum())
+
+
+def _lost_share(timeline: Timeline, launch: BoolArray) -> float:
+    """Return the share of launches without a device record; 0 where no record is linked at all."""
+    host, device = timeline.host, timeline.device
+    linked = np.zeros(len(host), bool)
+    linked[device.launch[device.launch >= 0]] = True
+    launches = launch[host.row]
+    if not linked.any() or not launches.any():
+        return 0.0
+    # What was launched after the last record that came may still run when the recording ends.
+    reach = host.start_ns[linked].max()
+    counted = launches & (host.start_ns <= reach)
+    return float((~linked[counted]).mean()) if counted.any() else 0.0
+
+
+def _early_share(timeline: Timeline) -> float:
+    """Return the share of linked device records that start before their launch does."""
+    device, host = timeline.device, timeline.host
+    linked = device.launch >= 0
+    if not linked.any():
+        return 0.0
+    lead = host.start_ns[device.launch[linked]] - device.start_ns[linked]
+    return float((lead > _CLOCK_SLACK_NS).mean())

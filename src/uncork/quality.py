@@ -1,0 +1,215 @@
+"""The quality gate: what a recording cannot carry is said before any verdict; ids are those of the manual."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from uncork.findings import Quality
+from uncork.measure import Measured
+from uncork.measure.facts import Facts
+from uncork.measure.quality import RecordingQuality
+
+BLOCKING, WARNING, INFO = "blocking", "warning", "info"
+SEVERITIES = (BLOCKING, WARNING, INFO)
+
+MOSTLY_FIRST_USE_SHARE = 2 / 3
+"""First uses over this share of the window leave too little to judge (diagnosis section 9.1)."""
+FEW_RECORDS = 20
+"""Fewer device records (or operators, without a device) are no workload (same section) …"""
+BUSY_SHARE = 0.5
+"""… unless the device is busy for most of the window (same section)."""
+FIRST_USE_TOLD_SHARE = 0.02
+FEW_LINKS_SHARE = 0.1
+"""More device records without a launch than this make causes of idle time uncertain."""
+LOST_SHARE = 0.02
+"""Launches without a record: a few are lost to buffer ends; more is loss (labelled traces without loss: under 0.01)."""
+EARLY_DEVICE_SHARE = 0.01
+"""Device work before its launch: matched clocks show none."""
+SLOW_FIRST_STEP = 1.5
+"""A first step this many times the median of the others is warm-up (labelled traces: 1.0–1.3 without, 2–30 with)."""
+OVERHEAD_SHARE = 0.05
+"""The profiler's own work over this share of the window is worth saying."""
+UNEVEN_STEPS_RATIO = 3.0
+FOREIGN_SHARE = 0.5
+"""More events than this of kinds that PyTorch does not write: another tool's trace."""
+KNOWN_FORMATS = frozenset({"kineto", "legacy", "ascend", "run", "snapshot", "pstats", "memory-timeline"})
+OBSERVER_RATIO = 1.1
+"""Steps this much longer under the profiler than without it: the observer is part of what is seen."""
+
+Check = Callable[[RecordingQuality, Facts], Quality | None]
+
+
+def gate(measured: Sequence[Measured], numbers: Sequence[int]) -> list[Quality]:
+    """Return what limits conclusions, over all ranks, the worst first.
+
+    Args:
+        measured: The measurements of each rank.
+        numbers: The rank each belongs to.
+    """
+    per_rank = [list(_of_rank(one)) for one in measured]
+    found = [_over_ranks(name, per_rank) for name in dict.fromkeys(one.id for rank in per_rank for one in rank)]
+    found.extend(_of_job(measured, numbers))
+    return sorted(found, key=lambda one: SEVERITIES.index(one.severity))
+
+
+def blocks(quality: Sequence[Quality]) -> Quality | None:
+    """Return the first entry that forbids a verdict."""
+    return next((one for one in quality if one.severity == BLOCKING), None)
+
+
+def _of_rank(measured: Measured) -> Iterator[Quality]:
+    counts, facts = measured.get(RecordingQuality), measured.get(Facts)
+    if not isinstance(facts, Facts):
+        return
+    if facts.repairs:
+        yield Quality("repaired-input", INFO, None, {"repairs": sum(facts.repairs.values())})
+    if not isinstance(counts, RecordingQuality):
+        return
+    for check in _CHECKS:
+        if (found := check(counts, facts)) is not None:
+            yield found
+
+
+def _over_ranks(name: str, per_rank: Sequence[Sequence[Quality]]) -> Quality:
+    """Return one entry for all ranks: blocking only where at least half of them block."""
+    entries = [one for rank in per_rank for one in rank if one.id == name]
+    severity = min((one.severity for one in entries), key=SEVERITIES.index)
+    if severity == BLOCKING and 2 * sum(one.severity == BLOCKING for one in entries) < len(per_rank):
+        severity = WARNING
+    shares = [one.share_affected for one in entries if one.share_affected is not None]
+    share = float(np.mean(shares)) if shares else None
+    worst = next(one for one in entries if one.severity == entries[0].severity)
+    return Quality(name, severity, share, {**worst.params, "ranks": len(entries)})
+
+
+def _of_job(measured: Sequence[Measured], numbers: Sequence[int]) -> Iterator[Quality]:
+    facts = [fact for one in measured if isinstance(fact := one.get(Facts), Facts)]
+    world = max((fact.world_size or 0 for fact in facts), default=0)
+    if world > len(numbers):
+        missing = world - len(numbers)
+        yield Quality("missing-ranks", WARNING, missing / world, {"missing": missing, "world_size": world})
+    sources = [fact.source for fact in facts]
+    if len(sources) > 1 and len(set(sources)) < len(sources):
+        yield Quality("merged-ranks", INFO, None, {"ranks": len(sources)})
+
+
+def _foreign(counts: RecordingQuality, facts: Facts) -> Quality | None:
+    other = counts.other_events / counts.events if counts.events else 0.0
+    if facts.format in KNOWN_FORMATS and (other <= FOREIGN_SHARE or counts.cpu_ops or counts.device_records):
+        return None
+    severity = WARNING if counts.device_records >= FEW_RECORDS else BLOCKING
+    return Quality("foreign-format", severity, other, {"format": facts.format})
+
+
+def _device_data_missing(counts: RecordingQuality, facts: Facts) -> Quality | None:
+    """Return that device records are missing: launches prove it, or operators that no CPU has (diagnosis 9.12)."""
+    if counts.device_records:
+        return None
+    copied = counts.device_listed and not counts.runtime_calls and counts.to_device_ops and not counts.cpu_only_ops
+    if counts.launches or counts.device_only_ops or copied:
+        params = {"launches": counts.launches, "device": facts.devices[0].name if facts.devices else "?"}
+        return Quality("device-data-missing", BLOCKING, 1.0, params)
+    return None
+
+
+def _too_short(counts: RecordingQuality, _: Facts) -> Quality | None:
+    if counts.first_use_share > MOSTLY_FIRST_USE_SHARE:
+        return Quality("too-short", BLOCKING, counts.first_use_share, {"first_use_share": counts.first_use_share})
+    if counts.device_records:
+        few = not counts.marked and counts.device_records < FEW_RECORDS and counts.busy_share < BUSY_SHARE
+    else:
+        few = counts.cpu_ops < FEW_RECORDS
+    if few:
+        return Quality("too-short", BLOCKING, 1.0, {"first_use_share": counts.first_use_share})
+    if counts.marked and len(counts.step_ns) < 2:
+        return Quality("too-short", WARNING, None, {"first_use_share": counts.first_use_share})
+    if counts.first_use_share > FIRST_USE_TOLD_SHARE:
+        return Quality("warm-up-included", WARNING, counts.first_use_share, {"steps": 1})
+    return None
+
+
+def _warm_up(counts: RecordingQuality, _: Facts) -> Quality | None:
+    """Return that the first steps are longer than the others: they should not be in the mean (pitfall 1)."""
+    steps = counts.step_ns
+    if len(steps) < 3:
+        return None
+    median = float(np.median(steps[1:]))
+    slow = int(np.argmin(np.append(steps > SLOW_FIRST_STEP * median, values=False)))
+    if not slow:
+        return None
+    return Quality("warm-up-included", WARNING, float(steps[:slow].sum() / steps.sum()), {"steps": slow})
+
+
+def _no_steps(counts: RecordingQuality, _: Facts) -> Quality | None:
+    return None if counts.marked else Quality("no-steps", WARNING, 1.0)
+
+
+def _no_cpu_ops(counts: RecordingQuality, _: Facts) -> Quality | None:
+    if counts.cpu_ops:
+        return None
+    return Quality("no-cpu-ops", WARNING if counts.device_records else BLOCKING, 1.0)
+
+
+def _no_links(counts: RecordingQuality, _: Facts) -> Quality | None:
+    if counts.unlinked_share <= FEW_LINKS_SHARE:
+        return None
+    params = {"before_window": counts.before_window}
+    return Quality("no-launch-links", WARNING, counts.unlinked_share, params)
+
+
+def _lost(counts: RecordingQuality, _: Facts) -> Quality | None:
+    return Quality("lost-events", WARNING, counts.lost_share) if counts.lost_share > LOST_SHARE else None
+
+
+def _graph_replay(counts: RecordingQuality, _: Facts) -> Quality | None:
+    if not counts.graph_launches:
+        return None
+    params = {"launches": counts.graph_launches, "kernels": counts.graph_kernels}
+    return Quality("graph-replay", INFO, counts.graph_kernels / max(counts.device_records, 1), params)
+
+
+def _clock(counts: RecordingQuality, _: Facts) -> Quality | None:
+    if counts.early_device_share <= EARLY_DEVICE_SHARE:
+        return None
+    return Quality("clock-unreliable", WARNING, counts.early_device_share)
+
+
+def _marks_end_early(counts: RecordingQuality, _: Facts) -> Quality | None:
+    if not counts.marked or counts.ends_early_share <= 0.02:
+        return None
+    return Quality("step-marks-end-before-device-work", INFO, counts.ends_early_share)
+
+
+def _observer(counts: RecordingQuality, facts: Facts) -> Quality | None:
+    medians = {one.name: float(np.median(one.step_ns)) for one in facts.run.windows if one.step_ns} if facts.run else {}
+    if "baseline" in medians and "light" in medians and medians["baseline"]:
+        ratio = medians["light"] / medians["baseline"]
+        if ratio > OBSERVER_RATIO:
+            return Quality("observer-overhead", WARNING, 1 - 1 / ratio)
+    if counts.overhead_share > OVERHEAD_SHARE:
+        return Quality("observer-overhead", WARNING, counts.overhead_share)
+    return None
+
+
+def _absent(name: str, has: Callable[[RecordingQuality], bool]) -> Check:
+    return lambda counts, _: None if has(counts) else Quality(name, INFO, 1.0)
+
+
+_CHECKS: tuple[Check, ...] = (
+    _foreign,
+    _device_data_missing,
+    _no_cpu_ops,
+    _too_short,
+    _warm_up,
+    _no_steps,
+    _no_links,
+    _lost,
+    _clock,
+    _observer,
+    _graph_replay,
+    _marks_end_early,
+    _absent("no-stacks", lambda counts: counts.has_stacks),
+    _absent("no-shapes", lambda counts: counts.has_shapes),
+    _absent("no-memory", lambda counts: counts.has_memory),
+    _absent("no-modules", lambda counts: counts.has_modules),
+)

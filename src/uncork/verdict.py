@@ -1,0 +1,221 @@
+"""The verdict: the class with most time to win back; or an honest abstention.
+
+The ledger decides, over ranks together with who waited for whom; quality may forbid. Findings only speak where a
+recording holds no timeline.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from uncork.classes import CONTRIBUTES_SHARE, Shares, class_shares, excess_of
+from uncork.findings import CLASSES, Bottleneck, Finding, Message, Quality, Verdict
+from uncork.measure import Measured, Ranks
+from uncork.measure.collectives import Collectives
+from uncork.measure.matching import Lateness, lateness, match
+from uncork.measure.step_ledger import StepLedger
+from uncork.quality import blocks
+from uncork.wording import summary, wrong_if
+
+FloatArray = npt.NDArray[np.float64]
+
+WORTH_SHARE = 0.05
+"""Less to win back than this share of the step is no bottleneck (diagnosis section 3)."""
+KNOWN_SHARE = 0.5
+"""With more of the window unexplained or unrecorded, a verdict needs `OF_EXPLAINED` and `OF_WINDOW` (section 9.9)."""
+OF_EXPLAINED = 0.9
+OF_WINDOW = 0.25
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """What the verdict is made from.
+
+    Args:
+        ledgers: Of the ranks that have one.
+        numbers: Their ranks.
+        late: Who waited for whom.
+        shares: What each class could give back, of the step.
+        unknown: Share of the step that nothing explains.
+        excess: Cause on which the late ranks spend more time than the others, or None.
+    """
+
+    ledgers: tuple[StepLedger, ...]
+    numbers: tuple[int, ...]
+    late: Lateness | None
+    shares: Mapping[Bottleneck, float]
+    per_step: FloatArray
+    unknown: float
+    excess: Bottleneck | None
+
+
+def judge(
+    measured: Sequence[Measured], numbers: Sequence[int], findings: Sequence[Finding], quality: Sequence[Quality]
+) -> Verdict:
+    """Return the verdict on a job.
+
+    Args:
+        measured: The measurements of each rank.
+        numbers: The rank each belongs to.
+        findings: What the rules found.
+        quality: What limits conclusions.
+    """
+    job = _job(measured, numbers)
+    if job is None:
+        return _from_findings(findings, quality)
+    late = job.late.ranks if job.late else ()
+    forbidden = blocks(quality)
+    if forbidden is not None:
+        return _abstain(f"verdict.undetermined.{forbidden.id}", forbidden.params, late)
+    main = max(CLASSES, key=lambda one: job.shares[one])
+    share = job.shares[main]
+    if late and job.excess is None:
+        return _abstain("verdict.undetermined.late", {"ranks": _spelt(late)}, late)
+    if job.unknown > KNOWN_SHARE and not _stands_alone(job, main):
+        return _abstain("verdict.undetermined.unexplained", {"unknown_share": job.unknown}, late)
+    if share < WORTH_SHARE:
+        return Verdict(
+            Bottleneck.NONE, _confidence(job, share, quality), share, Message("verdict.none", {"share": share})
+        )
+    return Verdict(
+        bottleneck=main,
+        confidence=_confidence(job, share, quality),
+        share=share,
+        summary=summary(job.ledgers, main, late, job.late.wait_share if job.late else 0.0),
+        contributing=_contributing(job, main),
+        late_ranks=tuple(sorted(late)),
+        would_be_wrong_if=wrong_if(main, quality, late),
+    )
+
+
+def _job(measured: Sequence[Measured], numbers: Sequence[int]) -> Job | None:
+    """Return the job's figures, or None where no rank has a ledger with time in it."""
+    places = [
+        place
+        for place, one in enumerate(measured)
+        if isinstance(ledger := one.get(StepLedger), StepLedger) and ledger.mean_step_ns > 0
+    ]
+    if not places:
+        return None
+    ledgers = tuple(one for place in places if isinstance(one := measured[place][StepLedger], StepLedger))
+    late, transfer = _lateness(measured, places, numbers, ledgers)
+    per_rank = [class_shares(ledger, kept) for ledger, kept in zip(ledgers, transfer, strict=True)]
+    shares = {one: float(np.median([rank.mean[one] for rank in per_rank])) for one in CLASSES}
+    excess = None
+    if late is not None and late.ranks:
+        here = [numbers[place] for place in places]
+        excess = excess_of(ledgers, [here.index(rank) for rank in late.ranks])
+        if excess is not None:
+            shares[excess] += late.wait_share
+    return Job(
+        ledgers=ledgers,
+        numbers=tuple(numbers[place] for place in places),
+        late=late,
+        shares=shares,
+        per_step=_agreement(per_rank),
+        unknown=float(np.median([rank.unknown for rank in per_rank])),
+        excess=excess,
+    )
+
+
+def _lateness(
+    measured: Sequence[Measured], places: Sequence[int], numbers: Sequence[int], ledgers: Sequence[StepLedger]
+) -> tuple[Lateness | None, list[float]]:
+    """Return who waited for whom, and the share of each rank's exposed communication that is not waiting."""
+    whole = [1.0] * len(places)
+    collectives = [(place, one) for place in places if isinstance(one := measured[place].get(Collectives), Collectives)]
+    if len(collectives) < 2:
+        return None, whole
+    here = [numbers[place] for place, _ in collectives]
+    matched = match(Ranks([one for _, one in collectives], here))
+    step_ns = float(np.mean([ledger.mean_step_ns for ledger in ledgers]))
+    late = lateness(matched, here, step_ns)
+    for column, (place, _) in enumerate(collectives):
+        at = places.index(place)
+        exposed = ledgers[at].mean_ns("comm")
+        whole[at] = max(0.0, 1 - int(late.waited_ns[column]) / exposed) if exposed else 1.0
+    return late, whole
+
+
+def _agreement(per_rank: Sequence[Shares]) -> FloatArray:
+    """Return what each class could give back in each step, mean over ranks, float64 (classes, steps)."""
+    steps = min(rank.steps.shape[1] for rank in per_rank)
+    mean: FloatArray = np.mean([rank.steps[:, :steps] for rank in per_rank], axis=0)
+    return mean
+
+
+def _stands_alone(job: Job, main: Bottleneck) -> bool:
+    """Return whether one class holds nearly all that is explained, and enough of the window (diagnosis 9.9)."""
+    explained = sum(job.shares.values())
+    return job.shares[main] >= OF_EXPLAINED * explained and job.shares[main] >= OF_WINDOW
+
+
+def _contributing(job: Job, main: Bottleneck) -> tuple[Bottleneck, ...]:
+    """Return the other classes that are worth naming, the largest first."""
+    busy_pair = {Bottleneck.COMPUTE, Bottleneck.MEMORY}
+    close = main in busy_pair and any(one.close_pair for one in map(class_shares, job.ledgers))
+    named = [
+        one
+        for one in CLASSES
+        if one is not main and (job.shares[one] >= CONTRIBUTES_SHARE or (close and one in busy_pair))
+    ]
+    return tuple(sorted(named, key=lambda one: -job.shares[one]))
+
+
+def _confidence(job: Job, share: float, quality: Sequence[Quality]) -> float:
+    """Return how sure a verdict is: margin to the next class, agreement of the steps, and what limits the recording.
+
+    Calibrated on the labelled traces (`bench/accuracy`): of the verdicts at 0.8 or more, at least 95 in 100 are right.
+    """
+    ranked = sorted(job.shares.values(), reverse=True)
+    margin = (ranked[0] - ranked[1]) / max(ranked[0], 1e-9)
+    sure = 0.55 + 0.3 * min(1.0, margin / 0.5) + 0.12 * min(1.0, share / 0.4)
+    top = CLASSES.index(max(CLASSES, key=lambda one: job.shares[one]))
+    agree = float((job.per_step.argmax(axis=0) == top).mean()) if not (job.late and job.late.ranks) else 1.0
+    sure *= 0.8 + 0.2 * agree
+    sure *= 1 - 0.5 * job.unknown
+    for one in quality:
+        sure *= _DOUBT.get(one.id, 1.0) if one.severity != "info" else 1.0
+    return float(min(max(sure, 0.05), 0.97))
+
+
+_DOUBT = {
+    "no-steps": 0.95,
+    "too-short": 0.97,
+    "warm-up-included": 0.97,
+    "no-launch-links": 0.95,
+    "no-cpu-ops": 0.9,
+    "lost-events": 0.8,
+    "clock-unreliable": 0.9,
+    "missing-ranks": 0.95,
+    "device-data-missing": 0.6,
+    "foreign-format": 0.7,
+    "observer-overhead": 0.9,
+}
+
+
+def _from_findings(findings: Sequence[Finding], quality: Sequence[Quality]) -> Verdict:
+    """Return the verdict on recordings without a timeline: what a snapshot or function times alone can show."""
+    forbidden = blocks(quality)
+    classed = [one for one in findings if one.bottleneck in CLASSES]
+    if forbidden is None and classed:
+        best = max(classed, key=lambda one: (one.confidence, one.gain.high, one.share))
+        others = tuple(dict.fromkeys(one.bottleneck for one in classed if one.bottleneck is not best.bottleneck))
+        return Verdict(
+            best.bottleneck,
+            best.confidence,
+            best.gain.high,
+            Message("verdict.finding", {"title": Message(f"rule.{best.rule}.title", best.params)}),
+            contributing=others,
+        )
+    return _abstain("verdict.undetermined.no-timeline", {}, ())
+
+
+def _abstain(key: str, params: Mapping[str, object], late: Sequence[int]) -> Verdict:
+    return Verdict(Bottleneck.UNDETERMINED, 0.9, 0.0, Message(key, params), late_ranks=tuple(sorted(late)))
+
+
+def _spelt(ranks: Sequence[int]) -> str:
+    return ", ".join(str(rank) for rank in sorted(ranks))

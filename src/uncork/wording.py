@@ -1,0 +1,74 @@
+"""What a verdict says: its sentence with figures, and what would overturn it, as messages of the catalogue."""
+
+from collections.abc import Sequence
+
+from uncork.findings import Bottleneck, Message, Quality
+from uncork.ledger import CAUSES
+from uncork.measure.step_ledger import StepLedger
+
+_CAUSES_OF = {
+    Bottleneck.COMPUTE: ("gemm", "other_kernel", "bandwidth", "cpu_heavy", "compute"),
+    Bottleneck.MEMORY: ("bandwidth", "copy", "copy_host", "allocator", "memop"),
+    Bottleneck.DATA_LOADING: ("data_loading", "py_prep"),
+    Bottleneck.COMMUNICATION: ("comm",),
+    Bottleneck.FRAMEWORK: tuple(cause for cause, kind in CAUSES.items() if kind.bottleneck is Bottleneck.FRAMEWORK),
+}
+"""Causes that a class's sentence may name: the largest gives the sentence its words."""
+
+
+def summary(ledgers: Sequence[StepLedger], main: Bottleneck, late: Sequence[int], wait_share: float) -> Message:
+    """Return the sentence of a verdict: what the step's time goes to, with its share and its part of the step."""
+    step_ns = sum(ledger.mean_step_ns for ledger in ledgers) // len(ledgers)
+    spent = {cause: sum(ledger.mean_ns(cause) for ledger in ledgers) // len(ledgers) for cause in _CAUSES_OF[main]}
+    largest = max(spent, key=lambda cause: spent[cause])
+    cost_ns = sum(spent.values())
+    if main is Bottleneck.COMPUTE and largest != "cpu_heavy":
+        cost_ns -= spent["cpu_heavy"]
+    elif main is Bottleneck.MEMORY:
+        cost_ns = spent[largest]
+    params: dict[str, object] = {
+        "share": cost_ns / step_ns if step_ns else 0.0,
+        "cost_ns": cost_ns,
+        "step_ns": step_ns,
+        "ranks": ", ".join(str(rank) for rank in sorted(late)),
+        "count": len(late),
+        "wait_share": wait_share,
+    }
+    if late:
+        return Message(f"verdict.{main.value}.late", params)
+    place = "device" if ledgers[0].on_device else "cpu"
+    return Message(f"verdict.{main.value}.{_SENTENCE.get(largest, largest)}.{place}", params)
+
+
+_SENTENCE = {
+    "other_kernel": "gemm",
+    "compute": "gemm",
+    "copy_host": "copy",
+    "py_stack": "dispatch",
+    "py_short": "dispatch",
+    "tiny": "dispatch",
+    "optimizer": "dispatch",
+    "gc": "pause",
+    "io": "pause",
+}
+"""Causes that share a sentence."""
+
+
+def wrong_if(main: Bottleneck, quality: Sequence[Quality], late: Sequence[int]) -> tuple[Message, ...]:
+    """Return what would overturn a verdict, the most likely first."""
+    ids = {one.id for one in quality if one.severity != "info"}
+    keys = [key for key, causes in _BY_QUALITY.items() if causes & ids]
+    if late:
+        keys.append("wrong_if.late")
+    keys.append(f"wrong_if.{main.value}")
+    return tuple(Message(key) for key in keys)
+
+
+_BY_QUALITY = {
+    "wrong_if.few-steps": {"no-steps", "too-short"},
+    "wrong_if.warm-up": {"warm-up-included"},
+    "wrong_if.lost": {"lost-events", "no-launch-links", "clock-unreliable", "no-cpu-ops"},
+    "wrong_if.missing-ranks": {"missing-ranks"},
+    "wrong_if.observer": {"observer-overhead"},
+}
+"""What limits a recording → what it may hide."""
