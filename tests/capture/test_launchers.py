@@ -1,0 +1,135 @@
+"""Launchers and modules: whatever starts the program, every rank and nothing else is recorded."""
+
+import json
+import socket
+from pathlib import Path
+
+import pytest
+
+from tests.capture.runs import Run, command, environment, plain, record
+from uncork import readers
+
+pytestmark = pytest.mark.torch
+HERE = Path(__file__).parent
+
+
+def free_port() -> str:
+    """Return a port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return str(probe.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def torchrun(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Record two gloo ranks started as ``uncork run -m torch.distributed.run``."""
+    folder = tmp_path_factory.mktemp("ranks") / "run"
+    argv = ["torch.distributed.run", "--nproc_per_node", "2", "--master-port", free_port(), str(HERE / "ddp.py")]
+    return record(folder, argv, cwd=HERE, module=True)
+
+
+def test_each_rank_has_its_folder(torchrun: Run) -> None:
+    """Two ranks made steps, so there are two folders; the launcher itself leaves none."""
+    assert torchrun.code == 0, torchrun.err
+    assert sorted(path.name for path in torchrun.folder.iterdir() if path.is_dir()) == ["rank0", "rank1"]
+    recordings = readers.read(torchrun.folder)
+    assert [(one.rank, one.world_size) for one in recordings] == [(0, 2), (1, 2)]
+
+
+def test_ranks_stop_at_the_same_steps(torchrun: Run) -> None:
+    """Windows of both ranks hold the same steps: a rank that stops alone makes the others wait."""
+    held = [
+        [(one["name"], one["first_step"], len(one["step_ns"])) for one in torchrun.told(rank)["windows"]] for rank in (0, 1)
+    ]
+    assert held[0] == held[1]
+    assert {"light", "deep"} <= {name for name, _, _ in held[0]}
+
+
+def test_collectives_are_in_the_trace(torchrun: Run) -> None:
+    """The light window of each rank holds gloo's collectives."""
+    for recording in readers.read(torchrun.folder):
+        assert recording.events is not None
+        assert recording.events.name_is(lambda name: name.startswith("gloo:")).any()
+
+
+def test_a_recorder_per_rank_under_a_launcher(tmp_path: Path) -> None:
+    """``torchrun … uncork run train.py``: each rank's own recorder writes into one folder, rank 0 reports."""
+    folder = tmp_path / "run"
+    inner = command(folder, [str(HERE / "ddp.py")])
+    argv = ["-m", "torch.distributed.run", "--nproc_per_node", "2", "--master-port", free_port(), "--no-python", *inner]
+    done = plain(argv, cwd=HERE)
+    assert done.returncode == 0, done.stderr
+    assert [one.rank for one in readers.read(folder)] == [0, 1]
+    told = json.loads((folder / "recording.json").read_text(encoding="utf-8"))
+    assert told["exit_code"] == 0
+
+
+def test_module_runs_as_under_python_m(tmp_path: Path) -> None:
+    """``-m package.module``: name, arguments, path and relative imports are those of ``python -m``."""
+    package = tmp_path / "work" / "job"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    (package / "part.py").write_text("WORD = 'relative'\n")
+    (package / "main.py").write_text(
+        "import os, sys\nfrom .part import WORD\nprint(__name__, __package__, __spec__.name, WORD)\n"
+        "print(sys.argv, sys.path)\nprint(sorted(set(sys.modules) & {'numpy', 'rich', 'msgspec', 'psutil', 'torch'}))\n"
+    )
+    watched = record(tmp_path / "run", ["job.main", "--flag", "-x"], cwd=tmp_path / "work", module=True)
+    alone = plain(["-m", "job.main", "--flag", "-x"], cwd=tmp_path / "work")
+    assert watched.out == alone.stdout
+    assert "__main__ job job.main relative" in watched.out
+
+
+def test_a_script_sees_what_it_would_see(tmp_path: Path) -> None:
+    """A script's name, arguments, path, main module and standard input are its own; nothing of ours is imported early."""
+    (tmp_path / "show.py").write_text(
+        "import sys\nprint(sys.argv, sys.path, __name__, __file__, sys.modules['__main__'].__file__)\n"
+        "print(sorted(set(sys.modules) & {'numpy', 'rich', 'msgspec', 'psutil', 'torch'}))\nprint(sys.flags)\n"
+    )
+    watched = record(tmp_path / "run", ["show.py", "--steps", "3"], cwd=tmp_path)
+    alone = plain(["show.py", "--steps", "3"], cwd=tmp_path)
+    assert watched.out == alone.stdout
+    assert watched.code == 0
+    assert watched.result() == {"problem": "torch-not-imported", "exit_code": 0}
+
+
+def test_a_sitecustomize_of_the_users_own_still_runs(tmp_path: Path) -> None:
+    """The environment's own sitecustomize is found after ours has stepped aside."""
+    (tmp_path / "sitecustomize.py").write_text("import builtins\nbuiltins.users_own = 42\n")
+    (tmp_path / "show.py").write_text("import sys, sitecustomize\nprint(users_own, sitecustomize.__file__)\n")
+    watched = record(tmp_path / "run", ["show.py"], cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)})
+    assert watched.out.split() == ["42", str(tmp_path / "sitecustomize.py")]
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "last"),
+    [
+        ("def broken(:\n", 1, "SyntaxError"),
+        ("import torch_that_is_not_there\n", 1, "ModuleNotFoundError"),
+    ],
+)
+def test_the_programs_own_errors_stay(tmp_path: Path, text: str, code: int, last: str) -> None:
+    """A program that cannot run says so itself, as it would without us."""
+    (tmp_path / "wrong.py").write_text(text)
+    watched = record(tmp_path / "run", ["wrong.py"], cwd=tmp_path)
+    alone = plain(["wrong.py"], cwd=tmp_path)
+    assert (watched.code, watched.err) == (alone.returncode, alone.stderr)
+    assert watched.code == code
+    assert last in watched.err
+    assert watched.result()["problem"] == "torch-not-imported"
+
+
+def test_a_program_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    """A script that does not exist is one clear line, and no folder is made."""
+    watched = record(tmp_path / "run", ["absent.py"], cwd=tmp_path)
+    assert "There is no file absent.py here." in watched.err
+    assert not (tmp_path / "run").exists()
+
+
+def test_old_torch_is_said_and_left_alone(tmp_path: Path) -> None:
+    """A torch older than 2.3 runs unhooked, and the result says so."""
+    (tmp_path / "torch.py").write_text("__version__ = '1.13.1+cu117'\n")
+    (tmp_path / "train.py").write_text("import torch\nprint(torch.__version__)\n")
+    watched = record(tmp_path / "run", ["train.py"], cwd=tmp_path)
+    assert watched.out == "1.13.1+cu117\n"
+    assert watched.result()["problem"] == "torch-too-old"
