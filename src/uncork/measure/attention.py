@@ -95,26 +95,24 @@ def first_shape(part: Operator) -> Sequence[int]:
 
 def _by_shape(parts: list[Operator], softmax: list[Operator]) -> tuple[list[Operator], list[Operator]]:
     """Return (products that make or take a matrix of scores, work on whole ones), matched by sizes."""
-    sizes = {math.prod(shape) for part in softmax if len(shape := first_shape(part)) >= 3}
-    sizes = {size for size in sizes if size >= LEAST_SCORES}
-    products, made, taken = [], set(), set()
+    shapes = [shape for part in softmax if len(shape := first_shape(part)) >= 3]
+    known = {(size, shape[-1]) for shape in shapes if (size := math.prod(shape)) >= LEAST_SCORES}
+    candidates = []
     for part in parts:
         if part.name in _PRODUCTS and part.sizes:
-            m, n, k = (int(str(part.sizes[side])) for side in ("m", "n", "k"))
-            many = int(str(part.sizes.get("batch", 1)))
-            if many * m * n in sizes:
-                made.add(many * m * n)
-                products.append(part)
-            elif many * m * k in sizes or many * n * k in sizes:
-                taken.add(many * m * k)
-                products.append(part)
-    whole = made & taken
-    if not whole:
-        return [], []
+            m, n, k, many = (int(str(part.sizes.get(side, 1))) for side in ("m", "n", "k", "batch"))
+            made = {(many * m * n, n)} & known
+            # Its factor is the scores or, for gradients, the scores turned over.
+            taken = {(many * m * k, k), (many * m * k, m)} & known
+            candidates.append((part, made, taken))
+    whole = set().union(*(made for _, made, _ in candidates)) & set().union(*(taken for _, _, taken in candidates))
+    products = [part for part, made, taken in candidates if (made | taken) & whole]
     scores = [
         part
         for part in parts
-        if part.name in (*_SOFTMAX, *_ON_SCORES) and len(shape := first_shape(part)) >= 3 and math.prod(shape) in whole
+        if part.name in (*_SOFTMAX, *_ON_SCORES)
+        and len(shape := first_shape(part)) >= 3
+        and (math.prod(shape), shape[-1]) in whole
     ]
     return products, scores
 

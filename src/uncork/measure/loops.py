@@ -1,0 +1,61 @@
+"""Loops: places in the program that go through a tensor element by element."""
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+from uncork.measure import Measurement, Rank
+from uncork.measure.operators import Operator, OperatorTable, operator_parts
+
+_TAKING_OUT = frozenset({"aten::select", "aten::unbind", "aten::item", "aten::index"})
+"""What ``tensor[i]`` and ``for row in tensor`` call."""
+
+
+@dataclass(frozen=True)
+class Loops(Measurement):
+    """The place that takes most single elements or rows out of tensors; times are means per step.
+
+    Args:
+        takes: How often it does so per step.
+        ops: Operators per step at the same place.
+        host_ns: Their time on the host.
+        device_ns: Time of the device work that they launch.
+        largest: The operator that takes elements there; None where there is none.
+        known_place: Whether the place is a line or a module; else it is the whole program.
+        step_ns: Mean duration of a step.
+        on_device: Whether a device works.
+    """
+
+    takes: float
+    ops: float
+    host_ns: int
+    device_ns: int
+    largest: Operator | None
+    known_place: bool
+    step_ns: int
+    on_device: bool
+
+    @classmethod
+    def of(cls, rank: Rank) -> "Loops":
+        """Return the busiest loop of a rank."""
+        table = rank.made(OperatorTable)
+        places: dict[object, list[Operator]] = defaultdict(list)
+        for part in operator_parts(rank):
+            if part.phase == "forward":
+                places[part.place or part.module].append(part)
+        takes = {
+            place: sum(part.calls_per_step for part in parts if part.name in _TAKING_OUT)
+            for place, parts in places.items()
+        }
+        most = max(takes, key=lambda place: takes[place], default=None)
+        parts = places.get(most, [])
+        taking = [part for part in parts if part.name in _TAKING_OUT]
+        return cls(
+            takes=takes.get(most, 0.0),
+            ops=sum(part.calls_per_step for part in parts),
+            host_ns=sum(part.cpu_self_ns for part in parts),
+            device_ns=sum(part.device_self_ns for part in parts),
+            largest=max(taking, key=lambda part: part.calls, default=None),
+            known_place=most is not None,
+            step_ns=table.step_ns,
+            on_device=table.on_device,
+        )

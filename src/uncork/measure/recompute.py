@@ -1,0 +1,53 @@
+"""Recompute: forward work done again in the backward pass, and the memory that it saves."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from uncork.events import Kind
+from uncork.measure import Measurement, Rank
+from uncork.measure.operators import Operator, OperatorTable, operator_parts
+
+
+@dataclass(frozen=True)
+class Recompute(Measurement):
+    """Activation checkpointing of a rank; times are means per step, of the device where one works.
+
+    Args:
+        recompute_ns: Time of recomputed operators.
+        forward_ns: Time of forward operators.
+        largest: The recomputed operator that takes most time, None without any.
+        peak_bytes: Most memory reserved on the device, None where not recorded.
+        capacity_bytes: Memory of the device, None where not known.
+        step_ns: Mean duration of a step.
+    """
+
+    recompute_ns: int
+    forward_ns: int
+    largest: Operator | None
+    peak_bytes: int | None
+    capacity_bytes: int | None
+    step_ns: int
+
+    @classmethod
+    def of(cls, rank: Rank) -> "Recompute":
+        """Return the recomputation of a rank."""
+        table = rank.made(OperatorTable)
+        parts = operator_parts(rank)
+        again = [part for part in parts if part.phase == "recompute"]
+        return cls(
+            recompute_ns=sum(map(table.weight_ns, again)),
+            forward_ns=sum(table.weight_ns(part) for part in parts if part.phase == "forward"),
+            largest=max(again, key=table.weight_ns, default=None),
+            peak_bytes=_peak_bytes(rank),
+            capacity_bytes=next((one.memory_bytes for one in rank.recording.devices if one.memory_bytes), None),
+            step_ns=table.step_ns,
+        )
+
+
+def _peak_bytes(rank: Rank) -> int | None:
+    """Return the most memory that was reserved on a device, by the recording's allocations."""
+    table = rank.deep.events
+    rows = np.flatnonzero(table.of_kind(Kind.MEMORY) & (table.ints("Device Type", missing=0) != 0))
+    reserved = table.ints("Total Reserved", missing=0)[rows]
+    return int(reserved.max()) if len(rows) and reserved.max() > 0 else None
