@@ -253,8 +253,10 @@ class Timeline:
         if len(marks):
             return int(np.bincount(table.track[marks]).argmax())
         host = self.host
-        top = np.flatnonzero((host.parent < 0) & np.isin(table.kind[host.row], HOST_KINDS[:4]))
-        top = top[~self._in_autograd[host.row[top]]]
+        # Python frames span the whole life of every thread, helpers' too: they only count where nothing else is known.
+        works = np.isin(table.kind[host.row], (int(Kind.CPU_OP), int(Kind.USER_ANNOTATION)))
+        top = np.flatnonzero(works & ~self._in_autograd[host.row])
+        top = top[host.ancestor_where(works, host.parent[top]) < 0]
         if not len(top):
             top = np.flatnonzero(host.parent < 0)
         if not len(top):

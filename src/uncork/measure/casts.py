@@ -8,7 +8,7 @@ import numpy as np
 
 from uncork.events import Kind
 from uncork.findings import Location
-from uncork.intervals import contains
+from uncork.intervals import EMPTY, contains, intersect, intervals, total_ns
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.whereabouts import locate
 
@@ -27,6 +27,7 @@ class Casts(Measurement):
         count: Per step.
         host_ns: Their time on the host per step.
         device_ns: Time per step of the copies they launch.
+        idle_ns: Time per step in which they run on the host and the device waits for it.
         op: The operator that has most of them.
         location: The user's frame that has most of them, where known.
     """
@@ -34,6 +35,7 @@ class Casts(Measurement):
     count: float
     host_ns: int
     device_ns: int
+    idle_ns: int
     op: str
     location: Location
 
@@ -60,11 +62,13 @@ class Casts(Measurement):
         linked = np.flatnonzero(device.launch >= 0)
         mine = linked[host.ancestor_where(under, device.launch[linked]) >= 0]
         names = table.names(host.row[owner])
+        spans = intervals(host.start_ns[places], host.end_ns[places])
         where = Counter(locate(rank, owner)).most_common(1)
         return cls(
             count=len(places) / count,
             host_ns=int(host.dur_ns[places].sum()) // count,
             device_ns=int(device.dur_ns[mine].sum()) // count,
+            idle_ns=total_ns(intersect(spans, rank.ledger.intervals.get("dispatch", EMPTY))) // count,
             op=max(sorted(set(names)), key=names.count) if names else "",
             location=where[0][0] if where else Location(),
         )

@@ -4,11 +4,12 @@ import re
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from uncork.events import Kind
 from uncork.findings import Location
 from uncork.frames import split_frame
-from uncork.intervals import contains, intervals, total_ns
+from uncork.intervals import contains, intersect, intervals, subtract, total_ns
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.operators import operator_class
 from uncork.timeline import Timeline
@@ -16,6 +17,8 @@ from uncork.timeline import Timeline
 REGION = re.compile(r"^Torch-Compiled Region(?:: (?P<frame>\d+)/(?P<turn>\d+))?")
 COMPILE_ID = re.compile(r"compile_id=(?P<frame>\d+)/(?P<turn>\d+)")
 _RESUMES = re.compile(r"torch_dynamo_resume_in_(?P<function>.+)_at_(?P<line>\d+)")
+HOST_CAUSES = ("dispatch", "tiny", "py_short", "py_stack", "unexplained")
+"""Causes of the ledger in which the host's own pace is what costs."""
 _CACHE_LOOKUP = re.compile(r"TorchDynamo Cache Lookup")
 
 
@@ -30,6 +33,7 @@ class Compiled(Measurement):
         compilations: Compilations in all steps.
         recompilations: Those of a frame that had been compiled before.
         lookup_ns: Time per step in checking guards.
+        between_ns: Time per step between compiled regions of one step in which the host holds things up.
         breaks: Where compiled code was left and entered again, by the names of the resumed functions.
     """
 
@@ -39,6 +43,7 @@ class Compiled(Measurement):
     compilations: int
     recompilations: int
     lookup_ns: int
+    between_ns: int
     breaks: tuple[Location, ...]
 
     @classmethod
@@ -66,6 +71,7 @@ class Compiled(Measurement):
             compilations=len(turns),
             recompilations=sum(turn > 0 for _, turn in turns),
             lookup_ns=total_ns(intervals(host.start_ns[lookups], host.end_ns[lookups])) // count,
+            between_ns=_between(rank, region) // count,
             breaks=_breaks(rank.deep),
         )
 
@@ -78,6 +84,24 @@ class Compiled(Measurement):
 def _turns(names: set[str]) -> set[tuple[int, int]]:
     """Return the (frame, turn) pairs that were compiled; turn 0 is a frame's first compilation."""
     return {(int(found["frame"]), int(found["turn"])) for name in names if (found := COMPILE_ID.search(name))}
+
+
+def _between(rank: Rank, region: npt.NDArray[np.int64]) -> int:
+    """Return how long the host holds things up after one compiled region and before the next of the same step."""
+    timeline, ledger = rank.timeline, rank.ledger
+    host, steps = timeline.host, timeline.steps
+    step = np.searchsorted(steps.start_ns, host.start_ns[region], side="right") - 1
+    whole = [
+        (int(host.start_ns[inside].min()), int(host.end_ns[inside].max()))
+        for one in np.unique(step).tolist()
+        if len(inside := region[step == one]) > 1
+    ]
+    if not whole:
+        return 0
+    start, end = zip(*whole, strict=True)
+    outside = subtract(intervals(start, end), intervals(host.start_ns[region], host.end_ns[region]))
+    parts = [ledger.intervals[cause] for cause in HOST_CAUSES if cause in ledger.intervals]
+    return sum(total_ns(intersect(part, outside)) for part in parts)
 
 
 def _breaks(timeline: Timeline) -> tuple[Location, ...]:

@@ -68,8 +68,7 @@ class ElementwiseRuns(Measurement):
             raise MissingEvidence("host")
         host, table = timeline.host, timeline.events
         fits = table.name_is(ELEMENTWISE)[host.row[outer]]
-        parent = host.parent[outer]
-        same = fits[1:] & fits[:-1] & (parent[1:] == parent[:-1])
+        same = fits[1:] & fits[:-1]
         begin = np.flatnonzero(fits & np.concatenate([[True], ~same]))
         finish = np.flatnonzero(fits & np.concatenate([~same, [True]]))
         long = finish - begin + 1 >= LEAST_RUN

@@ -1,5 +1,7 @@
 """LoaderCode: which function and line of the user's costs what inside the loader."""
 
+import re
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
@@ -16,6 +18,9 @@ from uncork.recording import StackSample
 from uncork.timeline import Timeline
 
 MOST_PARTS = 32
+_LOW_LEVEL = re.compile(
+    rf"(torch|numpy|scipy|PIL|cv2|{'|'.join(map(re.escape, sorted(sys.stdlib_module_names)))})(/|\.py|$)"
+)
 _LEAST_SAMPLES = 10
 """Fewer samples than this say nothing about shares."""
 
@@ -102,6 +107,8 @@ def _from_frames(timeline: Timeline) -> list[Part]:
     inner = np.flatnonzero(inside & (host.self_ns > 0))
     frame = table.kind[host.row] == int(Kind.PYTHON_FUNCTION)
     mine = inside & frame & table.name_is(is_users_frame)[host.row]
+    if not mine.any():
+        mine = inside & frame & table.name_is(_is_high_level)[host.row]
     if not len(inner) or not mine.any():
         return []
     staged = inside & table.name_is(lambda name: bool(_stage(name)))[host.row]
@@ -119,6 +126,12 @@ def _from_frames(timeline: Timeline) -> list[Part]:
         Part(*(split_frame(table.strings.text(who)) if who >= 0 else ("", 0, "DataLoader")), stage, time_ns / total)
         for (who, stage), time_ns in sums.items()
     ]
+
+
+def _is_high_level(name: str) -> bool:
+    """Return whether a frame is of a library that prepares data (and not of what such a library calls)."""
+    file, _, _ = split_frame(name)
+    return bool(file) and not _LOW_LEVEL.match(file) and not file.startswith("<")
 
 
 def _stage(name: str) -> str:

@@ -12,7 +12,7 @@ _FILES: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "augment",
         re.compile(
-            r"torchvision/transforms|albumentations|imgaug|kornia|monai/transforms|scipy/ndimage|skimage"
+            r"torchvision/transforms|transformers/(image_transforms|audio_utils)|albumentations|imgaug|kornia|monai/transforms|scipy/ndimage|skimage"
             r"|PIL/Image(Filter|Ops|Enhance|Chops)|audiomentations"
         ),
     ),

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from uncork.findings import Location
+from uncork.frames import split_frame
 from uncork.intervals import covered_ns, intersect, intervals, total_ns, union
 from uncork.ledger import Ledger, partition
 from uncork.measure import Measurement, MissingEvidence, Rank
@@ -34,11 +35,14 @@ PURPOSES: tuple[tuple[str, re.Pattern[str]], ...] = (
         ),
     ),
     ("prepare", PREPARES_INPUT),
-    ("compiler", re.compile(r"torch/(_dynamo|_inductor|_functorch|fx)/")),
     ("optimizer", re.compile(r"torch/optim/")),
+)
+"""What runs below a frame of that name is for; of nested frames the innermost decides."""
+WRAPPERS: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("compiler", re.compile(r"torch/(_dynamo|_inductor|_functorch|fx)/")),
     ("module", re.compile(r"torch/nn/modules/module\.py|torch/utils/hooks\.py")),
 )
-"""What a frame is there for, by its name; the first that fits, and of nested frames the innermost that has one."""
+"""Frames that call the program's own code: only their own time is theirs."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,7 @@ class GapSite:
     """Python time of one place for one purpose.
 
     Args:
-        purpose: One of `PURPOSES`, or empty: the program's own work.
+        purpose: One of `PURPOSES` or `WRAPPERS`, or empty: the program's own work.
         location: The user's frame around it; nothing where no frame is the user's.
         share: Share of the time in which Python runs and no operator.
         calls: How often the frame is entered in a step.
@@ -98,10 +102,10 @@ def gap_time(ledger: Ledger) -> IntArray:
     return union(*parts) if parts else intervals([], [])
 
 
-def purpose_of(name: str) -> str:
+def purpose_of(name: str, among: tuple[tuple[str, re.Pattern[str]], ...] = PURPOSES) -> str:
     """Return what a frame is there for, or empty where its name does not say."""
     folded = name.replace("\\", "/")
-    return next((purpose for purpose, pattern in PURPOSES if pattern.search(folded)), "")
+    return next((purpose for purpose, pattern in among if pattern.search(folded)), "")
 
 
 def _sites(timeline: Timeline, gaps: IntArray) -> list[GapSite]:
@@ -110,29 +114,32 @@ def _sites(timeline: Timeline, gaps: IntArray) -> list[GapSite]:
     pieces = main_pieces(timeline)
     time = covered_ns(gaps, pieces.start_ns, pieces.end_ns)
     kept = np.flatnonzero(time > 0)
-    total = total_ns(intersect(gaps, intervals(timeline.steps.start_ns, timeline.steps.end_ns)))
+    total = total_ns(intersect(gaps, timeline.steps.intervals))
     if not len(kept) or not total:
         return []
     inner = pieces.slice[kept]
-    owner = host.ancestor_where(users_frames(timeline), inner)
-    purposeful = table.name_is(lambda name: bool(purpose_of(name)))[host.row]
-    reason = host.ancestor_where(purposeful, inner)
     name = table.name[host.row].astype(np.int64)
-    pairs = np.column_stack([np.where(owner >= 0, name[owner], -1), np.where(reason >= 0, name[reason], -1)])
-    used, back = np.unique(pairs, axis=0, return_inverse=True)
+
+    def named(places: IntArray) -> IntArray:
+        return np.where(places >= 0, name[places], -1)
+
+    owner = named(host.ancestor_where(users_frames(timeline), inner))
+    reason = named(host.ancestor_where(table.name_is(lambda text: bool(purpose_of(text)))[host.row], inner))
+    source = named(host.ancestor_where(table.name_is(lambda text: bool(split_frame(text)[0]))[host.row], inner))
+    used, back = np.unique(np.column_stack([owner, reason, source]), axis=0, return_inverse=True)
     sums = np.bincount(back.reshape(-1), time[kept])
     merged: dict[tuple[int, str], float] = {}
-    for (who, why), time_ns in zip(used.tolist(), sums.tolist(), strict=True):
-        key = (who, purpose_of(table.strings.text(why)) if why >= 0 else "")
-        merged[key] = merged.get(key, 0.0) + time_ns
+    for (who, why, leaf), time_ns in zip(used.tolist(), sums.tolist(), strict=True):
+        purpose = purpose_of(table.strings.text(why)) if why >= 0 else ""
+        purpose = purpose or (purpose_of(table.strings.text(leaf), WRAPPERS) if leaf >= 0 else "")
+        merged[who, purpose] = merged.get((who, purpose), 0.0) + time_ns
     entered = np.bincount(name[host.track == timeline.main_track], minlength=len(table.strings))
-    steps = max(len(timeline.steps.start_ns), 1)
     sites = [
         GapSite(
             purpose=why,
             location=frame_location(table.strings.text(who)) if who >= 0 else Location(),
             share=min(time_ns / total, 1.0),
-            calls=float(entered[who]) / steps if who >= 0 else 0.0,
+            calls=float(entered[who]) / max(len(timeline.steps), 1) if who >= 0 else 0.0,
         )
         for (who, why), time_ns in merged.items()
     ]

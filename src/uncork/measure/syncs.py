@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from uncork.events import Kind
 from uncork.findings import Location
-from uncork.intervals import complement, covered_ns
+from uncork.intervals import complement, contains, covered_ns
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.whereabouts import locate
 from uncork.operators import COPY_CALL, WAIT_CALL
@@ -34,7 +34,8 @@ class SyncSite:
         calls: Waits per step.
         wait_ns: Time per step the host spends in them.
         idle_ns: Time per step in which the device idles from the wait's start until it gets new work.
-        refill_ns: Part of that after the wait: the queue has to be filled again.
+        refill_ns: Part of that after the wait: the queue has to be filled again. Nothing where the device idled already
+            when the wait began.
     """
 
     op: str
@@ -69,6 +70,9 @@ class Syncs(Measurement):
         steps = timeline.steps
         inside = np.searchsorted(steps.start_ns, host.start_ns[places], side="right") - 1
         kept = (inside >= 0) & (host.start_ns[places] < steps.end_ns[np.maximum(inside, 0)])
+        # The profiler itself waits for the device when it stops: after the last operator.
+        ops = host.start_ns[table.kind[host.row] == int(Kind.CPU_OP)]
+        kept &= host.start_ns[places] < (ops.max() if len(ops) else 0)
         return cls(tuple(_sites(rank, places[kept])[:MOST_SITES]))
 
     def total(self, field: str) -> int:
@@ -103,16 +107,20 @@ def _sites(rank: Rank, places: IntArray) -> list[SyncSite]:
     idle = complement(timeline.device_busy, int(timeline.steps.start_ns[0]), int(timeline.steps.end_ns[-1]))
     start, end = host.start_ns[places], host.end_ns[places]
     later = np.searchsorted(device.start_ns, end, side="left")
-    last = np.append(device.start_ns, timeline.steps.end_ns[-1])[later]
+    # Where no work follows, the wait is the end of it all and holds nothing up.
+    last = np.append(device.start_ns, np.iinfo(np.int64).min)[later]
     # Several waits before the next kernel share one gap: each has the part up to the next wait.
     order = np.argsort(start, kind="stable")
-    after = np.append(start[order][1:], last.max())
+    after = np.append(start[order][1:], np.iinfo(np.int64).max)
     until = np.empty_like(last)
     until[order] = np.maximum(np.minimum(last[order], after), end[order])
+    owner = _owners(timeline, places)
+    # A wait for a device that had nothing to do anyway empties no queue.
+    drained = contains(timeline.device_busy, host.start_ns[owner])
     waited = covered_ns(idle, start, end)
-    refill = covered_ns(idle, end, until)
+    refill = np.where(drained, covered_ns(idle, end, until), 0)
     sums: dict[Location, list[int]] = {}
-    for index, key in enumerate(locate(rank, _owners(timeline, places))):
+    for index, key in enumerate(locate(rank, owner)):
         total = sums.setdefault(key, [0, 0, 0, 0])
         for field, value in enumerate((1, host.dur_ns[places[index]], waited[index], refill[index])):
             total[field] += int(value)

@@ -1,0 +1,48 @@
+"""AnomalyChecks: what autograd's anomaly detection adds to each backward pass."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from uncork.events import Kind
+from uncork.intervals import contains, intersect, intervals, subtract, total_ns
+from uncork.measure import Measurement, MissingEvidence, Rank
+from uncork.measure.machine import Machine
+
+_CHECK = frozenset({"aten::isnan", "aten::_is_any_true", "aten::any", "aten::item"})
+
+
+@dataclass(frozen=True)
+class AnomalyChecks(Measurement):
+    """Checks of gradients for NaN.
+
+    Args:
+        checks: Per step.
+        cost_ns: Their time per step (with a device: while it idles).
+        on: Whether the program is known to have switched them on or off; None where only the checks tell.
+    """
+
+    checks: float
+    cost_ns: int
+    on: bool | None
+
+    @classmethod
+    def of(cls, rank: Rank) -> "AnomalyChecks":
+        """Return the checks of a rank; without host operators they cannot be seen."""
+        timeline = rank.timeline
+        host, table = timeline.host, timeline.events
+        is_op = table.kind[host.row] == int(Kind.CPU_OP)
+        if not is_op.any():
+            raise MissingEvidence("host")
+        node = is_op & table.name_is(lambda name: name.startswith("autograd::engine::evaluate_function"))[host.row]
+        below = (host.parent >= 0) & node[np.maximum(host.parent, 0)]
+        below &= contains(timeline.steps.intervals, host.start_ns)
+        tests = is_op & below & table.name_is("aten::isnan")[host.row]
+        checks = np.flatnonzero(is_op & below & table.name_is(_CHECK.__contains__)[host.row] & tests.any())
+        spans = intersect(intervals(host.start_ns[checks], host.end_ns[checks]), timeline.steps.intervals)
+        steps = max(len(timeline.steps), 1)
+        return cls(
+            checks=int(tests.sum()) / steps,
+            cost_ns=total_ns(subtract(spans, timeline.device_busy)) // steps,
+            on=Machine.of(rank).anomaly,
+        )

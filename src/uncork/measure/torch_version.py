@@ -1,0 +1,27 @@
+"""TorchVersion: which PyTorch made the recording."""
+
+from dataclasses import dataclass
+
+from uncork.measure import Measurement, MissingEvidence, Rank
+from uncork.measure.machine import Machine
+
+
+@dataclass(frozen=True)
+class TorchVersion(Measurement):
+    """The version, where it is known.
+
+    Args:
+        major: First number.
+        minor: Second number.
+    """
+
+    major: int
+    minor: int
+
+    @classmethod
+    def of(cls, rank: Rank) -> "TorchVersion":
+        """Return the version; most traces do not carry it."""
+        version = Machine.of(rank).torch
+        if version is None:
+            raise MissingEvidence("versions")
+        return cls(*version)

@@ -1,0 +1,36 @@
+"""garbage-collection: Python's collector runs inside the steps while nothing else can."""
+
+from uncork.findings import Cost, Evidence, Gain, Location
+from uncork.measure import Ranks
+from uncork.measure.garbage import Garbage
+from uncork.measure.step_ledger import StepLedger
+from uncork.rules.rule import rule
+from uncork.rules.worth import charge, sure
+
+LEAST_SHARE = 0.02
+"""Freezing the collector is two lines, worth a smaller share than other changes."""
+
+
+@rule()
+def garbage_collection(garbage: Ranks[Garbage], ledgers: Ranks[StepLedger]) -> Cost | None:
+    """Return the time of collections that the step waits for."""
+    values = [
+        ledger.mean_ns("gc") or (one.dur_ns if one.called else 0) for ledger, one in zip(ledgers, garbage, strict=True)
+    ]
+    cost = charge(ledgers, values)
+    if cost.share < LEAST_SHARE:
+        return None
+    one = garbage[cost.place]
+    return Cost(
+        ns_per_step=cost.ns,
+        gain=Gain(cost.share / 2, cost.share),
+        confidence=sure(ledgers[cost.place], 0.9),
+        location=Location(rank=cost.rank, op="gc.collect"),
+        evidence=(
+            Evidence("gc_share", cost.share, "share", LEAST_SHARE),
+            Evidence("gc_per_step", one.collections, "count"),
+            Evidence("gc_longest", one.longest_ns, "ns"),
+        ),
+        advice=("no-collect", "freeze") if one.called else ("freeze", "by-hand"),
+        params={"longest_ns": one.longest_ns},
+    )

@@ -1,0 +1,57 @@
+"""tiny-operators: a step is made of very many operators that do almost no work each."""
+
+from dataclasses import replace
+
+from uncork.findings import Cost, Evidence, Gain
+from uncork.host_causes import TINY_OP_NS
+from uncork.measure import Ranks
+from uncork.measure.compiled import Compiled
+from uncork.measure.dispatch import Dispatch
+from uncork.measure.host_pieces import where
+from uncork.measure.machine import Machine
+from uncork.measure.step_ledger import StepLedger
+from uncork.rules.pace import pace_advice, pace_ns
+from uncork.rules.rule import rule
+from uncork.rules.worth import NOTABLE_SHARE, charge, sure
+
+MANY_CALLS = 10_000
+"""The article's sign of too many small operators (requirement R3.5), over the whole recording."""
+MOSTLY_TINY_SHARE = 0.5
+"""Where fewer than half of the operators are tiny, their calls are not what the step is made of."""
+WON_SHARE = 0.8
+"""Compiled code still makes some calls; R5.6 takes a fifth faster as the proof."""
+
+
+@rule(hidden_by=("launch-bound",))
+def tiny_operators(
+    counts: Ranks[Dispatch], ledgers: Ranks[StepLedger], machines: Ranks[Machine], compiled: Ranks[Compiled]
+) -> Cost | None:
+    """Return the time that calling tiny operators costs."""
+    shares = [float(count.tiny.sum()) / max(int(count.ops.sum()), 1) for count in counts]
+    values = [
+        pace_ns(ledger) if share >= MOSTLY_TINY_SHARE else 0 for ledger, share in zip(ledgers, shares, strict=True)
+    ]
+    cost = charge(ledgers, values)
+    if not cost.notable:
+        return None
+    ledger, count = ledgers[cost.place], counts[cost.place]
+    most = count.most[0]
+    return Cost(
+        ns_per_step=cost.ns,
+        gain=Gain(cost.share / 4, cost.share * WON_SHARE),
+        confidence=sure(ledger, 0.9 if cost.share >= 0.2 else 0.75),
+        location=replace(count.location, rank=cost.rank, op=most.name),
+        evidence=(
+            Evidence("overhead_share", cost.share, "share", NOTABLE_SHARE),
+            Evidence("tiny_calls", int(count.tiny.sum()), "count", MANY_CALLS),
+            Evidence("tiny_calls_share", shares[cost.place], "share", MOSTLY_TINY_SHARE),
+            Evidence("most_called_self", most.median_ns, "ns", TINY_OP_NS, "<"),
+        ),
+        advice=pace_advice(machines[cost.place], compiled=compiled[cost.place].used, steady=count.steady),
+        params={
+            "calls": round(float(count.tiny.mean())),
+            "op": most.name,
+            "op_calls": round(most.calls),
+            "where": where(count.location) or most.name,
+        },
+    )

@@ -1,0 +1,29 @@
+"""The host's own pace: time in which nothing works because operators are still being called."""
+
+from uncork.measure.machine import Machine
+from uncork.measure.step_ledger import StepLedger
+
+COMPILES_FROM = (2, 0)
+"""The first torch with ``torch.compile``."""
+GRAPHS = ("cuda", "hip")
+"""Devices whose work can be captured as a graph."""
+
+
+def pace_ns(ledger: StepLedger) -> int:
+    """Return the time per step that goes into calling operators: the device waits, or no kernel runs on the CPU."""
+    return ledger.mean_ns("dispatch", "py_short") if ledger.on_device else ledger.mean_ns("tiny", "py_short")
+
+
+def compiles(machine: Machine) -> bool:
+    """Return whether the machine's torch can compile, as far as is known."""
+    return machine.torch is None or machine.torch >= COMPILES_FROM
+
+
+def pace_advice(machine: Machine, *, compiled: bool, steady: bool) -> tuple[str, ...]:
+    """Return the ids of the advice against a slow host that apply to a machine, best first."""
+    advice = []
+    if compiles(machine) and not compiled:
+        advice.append("compile")
+    if machine.device in GRAPHS and steady:
+        advice.append("cuda-graphs")
+    return (*advice, "larger-work", "vectorise")
