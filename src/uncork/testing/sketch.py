@@ -15,7 +15,7 @@ Events:
 * The time is ``START..END``, or ``START`` for an instant; ``x200 every 10us`` behind it repeats the line.
 * The kind follows from the name (``aten::mm`` an operator, ``cudaLaunchKernel`` a runtime call, ``train.py(3): f`` a
   Python frame, ``ProfilerStep#1`` a region, ``Memcpy …`` a copy, ``[memory]`` an allocation); a word before the time
-  says otherwise: ``op region runtime python overhead`` on threads, ``kernel memcpy memset region sync`` on streams.
+  says otherwise: ``op region runtime python overhead gc`` on threads, ``kernel memcpy memset region sync`` on streams.
 * ``{…}`` at the end are the event's ``args``; a ``Sequence number`` counts on from step to step.
 * ``-> stream N …`` is device work that the line launches: the runtime call, correlation and arrow are added. A line
   may launch several.
@@ -44,7 +44,7 @@ _UNITS_NS = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000
 _TIME = r"(-?[\d.]+)(ns|us|µs|ms|s)"
 _EVENT = re.compile(
     r"(?P<track>main|backward|thread \S+|stream \d+|loader(?: \d+)?)"
-    r"(?: (?P<kind>op|region|runtime|python|overhead|kernel|memcpy|memset|sync))?"
+    r"(?: (?P<kind>op|region|runtime|python|overhead|gc|kernel|memcpy|memset|sync))?"
     rf" (?P<start>{_TIME})(?:\.\.(?P<end>{_TIME}))?(?: x(?P<times>\d+) every (?P<every>{_TIME}))? (?P<name>.+)"
 )
 _STEPS = re.compile(rf"steps (\d+) x (?P<length>{_TIME})(?P<unmarked> unmarked)?")
@@ -241,7 +241,7 @@ def nanoseconds(text: str) -> int:
 
 _KINDS = {
     "op": "cpu_op", "region": "user_annotation", "runtime": "cuda_runtime", "python": "python_function",
-    "overhead": "overhead", "kernel": "kernel", "memcpy": "gpu_memcpy", "memset": "gpu_memset", "sync": "cuda_sync",
+    "overhead": "overhead", "gc": "python_gc", "kernel": "kernel", "memcpy": "gpu_memcpy", "memset": "gpu_memset", "sync": "cuda_sync",
 }  # fmt: skip
 _BY_NAME = (
     (re.compile(r"ProfilerStep#|enumerate\(DataLoader\)|Optimizer\.|DistributedDataParallel\.|(gloo|nccl):"), "region"),
