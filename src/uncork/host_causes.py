@@ -9,6 +9,7 @@ import numpy.typing as npt
 from uncork.events import Kind
 from uncork.intervals import Intervals, complement, covered_ns, intersect, intervals, union
 from uncork.operators import (
+    ALLOCATES,
     ALLOCATOR_CALL,
     CLASSES,
     COPY_CALL,
@@ -17,6 +18,7 @@ from uncork.operators import (
     INPUT_OUTPUT_REGION,
     OVERHEAD,
     PREPARES_INPUT,
+    READS_BACK,
     WAIT_CALL,
     operator_classes,
 )
@@ -40,6 +42,8 @@ HEAVY_OP_NS = 200_000
 """Host operators of a device program whose own time is longer work on host data: launching takes 5–50 µs."""
 TINY_OP_NS = 20_000
 """An operator whose median is shorter costs its call, not its work (diagnosis section 9.11)."""
+TINY_OUTLIER = 10
+"""… and one that takes this much longer than that did work for once."""
 
 
 def idle_claims(timeline: Timeline) -> Claims:
@@ -50,13 +54,12 @@ def idle_claims(timeline: Timeline) -> Claims:
     wait, copy = idle.call(WAIT_CALL), idle.call(COPY_CALL)
     yield "unrecorded", _unrecorded(timeline, idle, wait | copy)
     yield "copy_host", idle.spans(copy)
-    yield "sync", idle.spans(wait)
+    yield "sync", idle.spans(wait | idle.op(READS_BACK))
     yield "allocator", idle.spans(idle.call(ALLOCATOR_CALL))
     yield "gc", idle.spans(idle.kind == Kind.GC)
     yield "compile", idle.spans(idle.named("compile"))
     yield "io", idle.spans(idle.writes)
-    heavy = (idle.kind == Kind.CPU_OP) & (idle.named("compute") | idle.named("memory")) & (host.self_ns >= HEAVY_OP_NS)
-    yield "cpu_heavy", idle.spans(heavy & ~_has_call_below(host, idle.kind))
+    yield "cpu_heavy", idle.spans(_heavy(timeline, idle))
     working = idle.spans(idle.works)
     yield "dispatch", working
     main = host.track == timeline.main_track
@@ -72,10 +75,12 @@ def cpu_claims(timeline: Timeline) -> Claims:
     driving = np.isin(host.track, np.array(driving_tracks(timeline), np.int64))
     own_ns = np.bincount(op, end - start, minlength=len(host)).astype(np.int64)
     tiny = own.overhead | _tiny(timeline, own_ns, own.works)
+    # Calls of a device's runtime occur where its records are missing: copies move memory, waits explain nothing.
+    moves, waits = own.call(COPY_CALL) | own.call(ALLOCATOR_CALL), own.call(WAIT_CALL)
     work = {
         "compute": own.named("compute") & ~tiny,
-        "memop": own.named("memory") & ~tiny,
-        "tiny": own.works & tiny,
+        "memop": (own.named("memory") & ~tiny) | moves,
+        "tiny": (own.works & tiny) | ((own.kind == Kind.RUNTIME) & ~moves & ~waits),
     }
     optimizing = own.spans(own.named("optimizer") & driving)
 
@@ -132,7 +137,8 @@ def _tiny(timeline: Timeline, own_ns: IntArray, works: BoolArray) -> BoolArray:
     rows = np.flatnonzero(works)
     names, back = np.unique(timeline.events.name[timeline.host.row[rows]], return_inverse=True)
     found = np.zeros(len(timeline.host), bool)
-    found[rows] = _medians(back, own_ns[rows], len(names))[back] <= TINY_OP_NS
+    usual = _medians(back, own_ns[rows], len(names))[back] <= TINY_OP_NS
+    found[rows] = usual & (own_ns[rows] <= TINY_OUTLIER * TINY_OP_NS)
     return found
 
 
@@ -180,6 +186,11 @@ class _Host:
         found: BoolArray = (self.kind == Kind.RUNTIME) & self.timeline.events.name_is(pattern)[self.host.row]
         return found
 
+    def op(self, pattern: re.Pattern[str]) -> BoolArray:
+        """Return which slices are operators of a name."""
+        found: BoolArray = self.is_op & self.timeline.events.name_is(pattern)[self.host.row]
+        return found
+
     def spans(self, wanted: BoolArray) -> Intervals:
         """Return the merged spans of some slices."""
         return intervals(self.host.start_ns[wanted], self.host.end_ns[wanted])
@@ -225,11 +236,28 @@ def _unrecorded(timeline: Timeline, idle: _Host, blocking: BoolArray) -> Interva
     return waits[waits[:, 1] - waits[:, 0] >= UNRECORDED_NS]
 
 
-def _has_call_below(host: HostSlices, kind: npt.NDArray[np.uint8]) -> BoolArray:
-    """Return which slices enclose a runtime call directly."""
-    found = np.zeros(len(host), bool)
-    calls = (kind == Kind.RUNTIME) & (host.parent >= 0)
-    found[host.parent[calls]] = True
+def _heavy(timeline: Timeline, idle: _Host) -> BoolArray:
+    """Return which slices are operators that work on host data: long, by themselves, and with nothing on the device.
+
+    Allocations and reads of a value that take long are stalls of the host, no work (diagnosis section 9.8).
+    """
+    host = timeline.host
+    works = (idle.kind == Kind.CPU_OP) & (idle.named("compute") | idle.named("memory"))
+    works &= ~idle.op(ALLOCATES) & ~idle.op(READS_BACK)
+    long = (host.self_ns >= HEAVY_OP_NS) & (2 * host.self_ns >= host.dur_ns)
+    launches = idle.kind == Kind.RUNTIME
+    launches[timeline.launch_op[timeline.launch_op >= 0]] = True
+    return works & long & ~enclosing(host, launches)
+
+
+def enclosing(host: HostSlices, wanted: BoolArray) -> BoolArray:
+    """Return which slices are wanted or enclose, at any depth, one that is."""
+    found = wanted.copy()
+    place = np.unique(host.parent[wanted])
+    while len(place := place[place >= 0]):
+        place = place[~found[place]]
+        found[place] = True
+        place = np.unique(host.parent[place])
     return found
 
 

@@ -91,6 +91,10 @@ PREPARES_INPUT = re.compile(
 )
 """Python frames that make a step's input (diagnosis section 9.10)."""
 
+ALLOCATES = re.compile(r"^aten::(new_)?empty(_like|_strided|_permuted|_quantized)?$|^aten::resize_")
+READS_BACK = re.compile(r"^aten::_local_scalar_dense$")
+"""Operators that read a value from the device and so wait for it."""
+
 LOADER_FRAME = re.compile(r"torch/utils/data/dataloader\.py\(\d+\): (__next__|_next_data|_get_data)", re.IGNORECASE)
 INPUT_OUTPUT_FRAME = re.compile(
     r"torch/serialization\.py\(\d+\): (_?save|load)|(tensorboard|wandb|mlflow|logging/__init__)\S*\(\d+\): "

@@ -18,6 +18,8 @@ FEW_RECORDS = 20
 """Fewer device records (or operators, without a device) are no workload (same section) …"""
 BUSY_SHARE = 0.5
 """… unless the device is busy for most of the window (same section)."""
+FEW_DEVICE_OPS = 5
+"""Fewer operators of a device than this say nothing about where the others ran (a labelled trace has one)."""
 FIRST_USE_TOLD_SHARE = 0.02
 FEW_LINKS_SHARE = 0.1
 """More device records without a launch than this make causes of idle time uncertain."""
@@ -106,7 +108,8 @@ def _device_data_missing(counts: RecordingQuality, facts: Facts) -> Quality | No
     if counts.device_records:
         return None
     copied = counts.device_listed and not counts.runtime_calls and counts.to_device_ops and not counts.cpu_only_ops
-    if counts.launches or counts.device_only_ops or copied:
+    on_device = counts.device_only_ops >= FEW_DEVICE_OPS and not counts.cpu_only_ops
+    if counts.launches or on_device or copied:
         params = {"launches": counts.launches, "device": facts.devices[0].name if facts.devices else "?"}
         return Quality("device-data-missing", BLOCKING, 1.0, params)
     return None

@@ -18,7 +18,7 @@ BoolArray = npt.NDArray[np.bool_]
 _GRAPH_LAUNCH = re.compile(r"GraphLaunch", re.IGNORECASE)
 _CPU_ONLY = re.compile(r"mkldnn|onednn|slow_conv|thnn_conv|_for_cpu|_cpu(_|$)|vml_", re.IGNORECASE)
 _DEVICE_ONLY = re.compile(
-    r"cudnn|miopen|cublas|_cuda(_|$)|triton_(poi|red|per|tem)|_efficient_attention|mps", re.IGNORECASE
+    r"^aten::\w*(cudnn|miopen|cublas|_cuda(_|$)|_efficient_attention|mps_)|^triton_(poi|red|per|tem)_", re.IGNORECASE
 )
 _TO_DEVICE = re.compile(r"^aten::(_to_copy|to|copy_)$")
 _CLOCK_SLACK_NS = 10_000
