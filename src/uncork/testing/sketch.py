@@ -241,7 +241,8 @@ def nanoseconds(text: str) -> int:
 
 _KINDS = {
     "op": "cpu_op", "region": "user_annotation", "runtime": "cuda_runtime", "python": "python_function",
-    "overhead": "overhead", "gc": "python_gc", "kernel": "kernel", "memcpy": "gpu_memcpy", "memset": "gpu_memset", "sync": "cuda_sync",
+    "overhead": "overhead", "gc": "python_gc",
+    "kernel": "kernel", "memcpy": "gpu_memcpy", "memset": "gpu_memset", "sync": "cuda_sync",
 }  # fmt: skip
 _BY_NAME = (
     (re.compile(r"ProfilerStep#|enumerate\(DataLoader\)|Optimizer\.|DistributedDataParallel\.|(gloo|nccl):"), "region"),
