@@ -88,6 +88,17 @@ class Operator:
         """Return whether it seems faster than its device can be: an error of ours, and said."""
         return self.roofline_share is not None and self.roofline_share > OVER_PEAK_SHARE
 
+    @property
+    def where(self) -> str:
+        """Return its place in one line: module and line as far as known, else its name."""
+        line = f"{self.place.file}:{self.place.line} {self.place.function}" if self.place else ""
+        return f"{self.module} ({line})" if self.module and line else self.module or line or self.name
+
+    @property
+    def sizes_text(self) -> str:
+        """Return its sizes in one line, a dash where they are not known."""
+        return ", ".join(f"{name} {value}" for name, value in self.sizes.items()) or "—"
+
     def location(self, rank: int | None = None) -> Location:
         """Return where it is; of several places the one that takes most time."""
         place = self.place

@@ -1,0 +1,70 @@
+"""dominant-operator: a few operators that compute take most of the step."""
+
+from collections.abc import Iterator
+
+from uncork.findings import Cost, Evidence, Gain
+from uncork.measure import Ranks
+from uncork.measure.dominant import Dominant, Heavy
+from uncork.measure.step_ledger import StepLedger
+from uncork.rules.rule import rule
+from uncork.rules.worth import busy_share, charge, sure
+
+LEAST_SHARE = 0.2
+"""The largest operator must take a fifth of the step; TraceLens keeps groups from half a percent on, as a list."""
+NEXT_SHARE = 0.1
+"""Others are named beside it from a tenth of the step on (diagnosis section 3: contributing)."""
+FEW_OPERATORS_SHARE = 0.7
+BUSY_SHARE = 0.85
+"""The article's signs of a compute-bound job: few operators over 70 %, utilisation over 85 % (requirement R3.1)."""
+ADVICE = {
+    "conv": ("precision", "cheaper-convolution", "batch"),
+    "gemm": ("precision", "smaller-product", "batch"),
+    "attention": ("fused-attention", "shorter-sequence", "precision"),
+    "other": ("precision", "batch"),
+}
+ON_HOST = ("use-device", "threads", "smaller-product")
+
+
+@rule()
+def dominant_operator(dominants: Ranks[Dominant], ledgers: Ranks[StepLedger]) -> Iterator[Cost]:
+    """Yield the operators that dominate, at most three, on the rank where they take most."""
+    tops = [dominant.heaviest[0].ns if dominant.heaviest else 0 for dominant in dominants]
+    cost = charge(ledgers, tops)
+    dominant, ledger = dominants[cost.place], ledgers[cost.place]
+    step_ns = ledger.mean_step_ns
+    if not step_ns or not dominant.heaviest or dominant.heaviest[0].ns < LEAST_SHARE * step_ns:
+        return
+    together = min(sum(heavy.ns for heavy in dominant.heaviest) / step_ns, 1.0)
+    for heavy in dominant.heaviest:
+        share = min(heavy.ns / step_ns, 1.0)
+        if share < NEXT_SHARE:
+            return
+        operator = heavy.operator
+        evidence = [
+            Evidence("top_operators_share", together, "share", FEW_OPERATORS_SHARE),
+            Evidence("operator_share", share, "share", LEAST_SHARE if heavy is dominant.heaviest[0] else NEXT_SHARE),
+            Evidence("busy_share", busy_share(ledger), "share", BUSY_SHARE),
+        ]
+        if operator.roofline_share is not None and not operator.over_peak:
+            evidence.append(Evidence("roofline_share", operator.roofline_share, "share"))
+        yield Cost(
+            ns_per_step=min(heavy.ns, step_ns),
+            gain=_gain(heavy, share),
+            confidence=sure(ledger, 0.9),
+            location=operator.location(cost.rank),
+            evidence=tuple(evidence),
+            advice=ADVICE[heavy.kind] if dominant.on_device else ON_HOST,
+            params={
+                "op": operator.name, "where": operator.where, "sizes": operator.sizes_text,
+                "calls": operator.calls_per_step, "precision": operator.precision or operator.dtype or "—",
+            },
+        )  # fmt: skip
+
+
+def _gain(heavy: Heavy, share: float) -> Gain:
+    """Return what a better kernel could give back: the head-room under the roofline; half of it all where unknown."""
+    reached = heavy.operator.roofline_share
+    if reached is None or heavy.operator.over_peak:
+        return Gain(0.0, share / 2)
+    room = share * max(0.0, 1.0 - reached)
+    return Gain(room / 2, max(room, share / 4))
