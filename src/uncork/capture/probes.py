@@ -66,6 +66,8 @@ class TraceProbe(Probe):
         self._torch, self._regions = torch, regions
         self._asked = {"with_stack": stacks, "record_shapes": shapes, "profile_memory": memory}
         self._profile: Any = None
+        self._quiet: _Quiet | None = None
+        self._running = False
 
     def start(self) -> None:
         """Begin to record on this thread."""
@@ -79,6 +81,7 @@ class TraceProbe(Probe):
         if self._asked["profile_memory"]:
             self._quiet = _Quiet()
         self._profile._prepare_trace()
+        self._running = True
         self._profile._start_trace()
         for key in ("with_stack", "record_shapes", "profile_memory"):
             if self._asked[key]:
@@ -99,14 +102,16 @@ class TraceProbe(Probe):
         return {"trace_bytes": size, "events": size // (BYTES_PER_EVENT_DEEP if deep else BYTES_PER_EVENT_LIGHT)}
 
     def discard(self) -> None:
-        """Stop and write nothing."""
-        self._disable()
+        """Stop and write nothing; harmless if it is stopped already."""
+        if self._running:
+            self._disable()
 
     def _disable(self) -> Any:
         """Return the raw results; builds no Python events."""
         from torch.autograd import _disable_profiler, profiler
 
         self._regions(False)
+        self._running = False
         try:
             device = _device(self._torch)
             if device is not None:
@@ -114,7 +119,7 @@ class TraceProbe(Probe):
             results = _disable_profiler()
         finally:
             profiler._run_on_profiler_stop()
-            if self._asked["profile_memory"]:
+            if self._quiet is not None:
                 self._quiet.end()
         return results
 
@@ -148,8 +153,9 @@ class FunctionsProbe(Probe):
         return {"functions": len(self._profile.stats), "calls": sum(row[1] for row in self._profile.stats.values())}
 
     def discard(self) -> None:
-        """Stop and write nothing."""
-        self._profile.disable()
+        """Stop and write nothing; harmless if it is stopped already."""
+        if self._profile is not None:
+            self._profile.disable()
 
 
 class _Quiet:

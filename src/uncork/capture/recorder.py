@@ -345,7 +345,11 @@ class Recorder:
                 probe.discard()
             self._write(ended=False)
             return
-        window.facts.update(probe.stop(self.home() / FILES.get(name, name)))
+        try:
+            window.facts.update(probe.stop(self.home() / FILES.get(name, name)))
+        except Exception:
+            probe.discard()
+            raise
         window.facts["stop_ns"] = time.perf_counter_ns() - begun_ns
         if self.marks.struck:
             window.facts["struck"] = len(self.marks.struck)
@@ -390,7 +394,11 @@ class Recorder:
         name = window.stage.name
         window.facts["length_ns"] = time.time_ns() - window.start_ns
         look = Path(self.orders.folder) / f"look.{self.pid}"
-        window.facts.update(probe.stop(look))
+        try:
+            window.facts.update(probe.stop(look))
+        except Exception:
+            probe.discard()
+            raise
         events = window.facts.get("events", 0)
         if events < least:
             look.unlink()

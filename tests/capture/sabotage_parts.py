@@ -1,0 +1,18 @@
+"""The parts of the recorder that sabotage.py can break."""
+
+PARTS = (
+    "finder",
+    "update",
+    "backward",
+    "plan",
+    "light-start",
+    "light-stop",
+    "functions-stop",
+    "names",
+    "marks",
+    "spans",
+    "settings",
+    "files",
+    "sampler",
+    "finish",
+)
