@@ -127,6 +127,13 @@ class SnapshotMemory(Measurement):
             return _of_timeline(held)
         raise MissingEvidence("snapshot")
 
+    def require_history(self) -> None:
+        """Raise `MissingEvidence` where it is not known who asked for what and when."""
+        if self.source != "snapshot":
+            raise MissingEvidence("snapshot")
+        if not self.has_history:
+            raise MissingEvidence("history")
+
     def content(self) -> Mapping[str, Any]:
         """Return the report's section on memory."""
         plain = {

@@ -1,7 +1,7 @@
 """fragmentation: the allocator holds much more than is in use at the peak, in pieces that requests do not fit into."""
 
 from uncork.findings import Cost, Evidence, Gain, Location
-from uncork.measure import Ranks
+from uncork.measure import MissingEvidence, Ranks
 from uncork.measure.snapshot_memory import WORTH_BYTES, SnapshotMemory
 from uncork.rules.rule import rule
 
@@ -13,7 +13,9 @@ IDLE_SHARE = 0.12
 def fragmentation(memory: Ranks[SnapshotMemory]) -> Cost | None:
     """Return head room: reserved memory that is idle at the very peak, on the rank that has most of it."""
     number, mine = max(zip(memory.numbers, memory, strict=True), key=lambda pair: pair[1].idle_at_peak_bytes or 0)
-    idle_bytes, reserved = mine.idle_at_peak_bytes or 0, mine.reserved_peak_bytes or 0
+    if mine.idle_at_peak_bytes is None:
+        raise MissingEvidence("snapshot")
+    idle_bytes, reserved = mine.idle_at_peak_bytes, mine.reserved_peak_bytes or 0
     share = idle_bytes / reserved if reserved else 0.0
     failed = mine.oom is not None and mine.oom.largest_bytes < mine.oom.requested_bytes <= mine.oom.idle_bytes
     if not failed and (idle_bytes < WORTH_BYTES or share < IDLE_SHARE):

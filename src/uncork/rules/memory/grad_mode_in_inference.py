@@ -15,6 +15,7 @@ LEAST_BYTES = 256 << 20
 def grad_mode_in_inference(memory: Ranks[SnapshotMemory]) -> Cost | None:
     """Return head room: activations that were held and then dropped without any backward pass or optimiser step."""
     number, mine = max(zip(memory.numbers, memory, strict=True), key=lambda pair: pair[1].dropped_bytes)
+    mine.require_history()
     grown = mine.peak_bytes - mine.start_bytes
     if {"backward", "optimizer"} & set(mine.phases) or mine.dropped_bytes < max(LEAST_BYTES, PEAK_SHARE * grown):
         return None

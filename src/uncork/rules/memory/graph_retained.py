@@ -21,6 +21,7 @@ LEAST_STEPS = 4
 def graph_retained(memory: Ranks[SnapshotMemory]) -> Cost | None:
     """Return head room: what is kept beyond its use, on the rank that keeps most of it."""
     number, mine = max(zip(memory.numbers, memory, strict=True), key=lambda pair: _kept_bytes(pair[1]))
+    mine.require_history()
     kept, growth = _kept_bytes(mine), _growth_bytes(mine)
     share = kept / max(mine.allocated_bytes, 1)
     if growth < GROWTH_BYTES and (kept < LEAST_BYTES or share < KEPT_SHARE):

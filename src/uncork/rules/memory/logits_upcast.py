@@ -17,6 +17,7 @@ CHUNKS = 8
 def logits_upcast(memory: Ranks[SnapshotMemory]) -> Cost | None:
     """Return head room: what a loss in chunks would free on the rank that holds most for it."""
     number, mine = max(zip(memory.numbers, memory, strict=True), key=lambda pair: pair[1].logits_bytes)
+    mine.require_history()
     share = mine.logits_bytes / max(mine.peak_bytes, 1)
     if mine.logits_bytes < LEAST_BYTES or share < LEAST_SHARE:
         return None

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from uncork.findings import Cost, Evidence, Gain
-from uncork.measure import Ranks
+from uncork.measure import MissingEvidence, Ranks
 from uncork.measure.snapshot_memory import SnapshotMemory
 from uncork.rules.rule import rule
 
@@ -18,6 +18,8 @@ _ADVICE = {
 @rule()
 def oom_forensics(memory: Ranks[SnapshotMemory]) -> list[Cost]:
     """Return one finding per rank whose snapshot holds a failed request."""
+    if all(mine.source != "snapshot" for mine in memory):
+        raise MissingEvidence("snapshot")
     return [_cost(mine, number, many=len(memory) > 1) for number, mine in zip(memory.numbers, memory, strict=True) if mine.oom]
 
 

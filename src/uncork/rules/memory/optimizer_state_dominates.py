@@ -3,9 +3,12 @@
 from dataclasses import replace
 
 from uncork.findings import Cost, Evidence, Gain, Location
-from uncork.measure import Ranks
+from uncork.measure import MissingEvidence, Ranks
 from uncork.measure.snapshot_memory import STATE_SHARE, WORTH_BYTES, SnapshotMemory
 from uncork.rules.rule import rule
+
+UNKNOWN_SHARE = 1 - STATE_SHARE
+"""With more of the peak older than the history, the state may be in it."""
 
 
 @rule()
@@ -15,6 +18,8 @@ def optimizer_state_dominates(memory: Ranks[SnapshotMemory]) -> Cost | None:
     state_bytes = _state_bytes(mine)
     state_share = state_bytes / max(mine.peak_bytes, 1)
     if mine.peak_bytes < WORTH_BYTES or state_share < STATE_SHARE:
+        if mine.peak_categories.get("unknown", 0) > UNKNOWN_SHARE * mine.peak_bytes:
+            raise MissingEvidence("history")
         return None
     owner = next((one for one in mine.peak_owners if one.category == "optimizer_state"), None)
     saved = {saving.change: saving for saving in mine.savings}
