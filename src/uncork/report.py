@@ -131,7 +131,7 @@ def _verdict_json(verdict: Verdict, lang: str) -> Json:
 def finding_texts(finding: Finding, lang: str) -> Json:
     """Return what a finding's page says about it: name, title, because, advice."""
     rule = rules().get(finding.rule)
-    if rule is None:
+    if rule is None or not rule.has_page:
         return {"name": finding.rule, "title": finding.rule, "because": "", "advice": []}
     manual = page(rule.folder, rule.id, lang)
     chosen = [manual.advice[one] for one in finding.advice or tuple(manual.advice) if one in manual.advice]

@@ -35,6 +35,11 @@ class Rule:
     hidden_by: tuple[str, ...] = ()
     folder: Path = field(default_factory=Path)
 
+    @property
+    def has_page(self) -> bool:
+        """Return whether its English page is there; a rule under way may lack it."""
+        return (self.folder / f"{self.id.replace('-', '_')}.md").is_file()
+
     def check(self, ranks: Sequence[Measured], numbers: Sequence[int], step_ns: int) -> list[Finding] | NotAssessed:
         """Return the findings (empty: clear), or what was missing on every rank.
 
