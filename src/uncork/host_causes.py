@@ -42,8 +42,9 @@ HEAVY_OP_NS = 200_000
 """Host operators of a device program whose own time is longer work on host data: launching takes 5–50 µs."""
 TINY_OP_NS = 20_000
 """An operator whose median is shorter costs its call, not its work (diagnosis section 9.11)."""
-TINY_OUTLIER = 10
-"""… and one that takes this much longer than that did work for once."""
+TINY_OUTLIER_NS = 200_000
+REGULAR_SHARE = 0.01
+"""… unless at least this share of its calls takes `TINY_OUTLIER_NS`: rarer ones are stalls of a busy machine."""
 
 
 def idle_claims(timeline: Timeline) -> Claims:
@@ -135,10 +136,14 @@ def innermost_operators(timeline: Timeline, own: "_Host") -> tuple[IntArray, Int
 def _tiny(timeline: Timeline, own_ns: IntArray, works: BoolArray) -> BoolArray:
     """Return which slices are operators whose median own time is that of a call without work."""
     rows = np.flatnonzero(works)
-    names, back = np.unique(timeline.events.name[timeline.host.row[rows]], return_inverse=True)
+    names, back, count = np.unique(
+        timeline.events.name[timeline.host.row[rows]], return_inverse=True, return_counts=True
+    )
+    long = own_ns[rows] >= TINY_OUTLIER_NS
+    often = np.bincount(back, long, minlength=len(names))
+    regular = (often >= REGULAR_SHARE * count) & (often > 1)
     found = np.zeros(len(timeline.host), bool)
-    usual = _medians(back, own_ns[rows], len(names))[back] <= TINY_OP_NS
-    found[rows] = usual & (own_ns[rows] <= TINY_OUTLIER * TINY_OP_NS)
+    found[rows] = (_medians(back, own_ns[rows], len(names))[back] <= TINY_OP_NS) & ~(long & regular[back])
     return found
 
 
@@ -227,12 +232,12 @@ def _medians(group: IntArray, values: IntArray, groups: int) -> npt.NDArray[np.f
 def _unrecorded(timeline: Timeline, idle: _Host, blocking: BoolArray) -> Intervals:
     """Return the idle parts of blocking calls that are too long to be anything recorded."""
     host, device = timeline.host, timeline.device
-    pageable = timeline.events.name_is(lambda name: "Pageable" in name)[device.row]
-    staging = np.zeros(len(host) + 1, bool)
-    staging[device.launch[pageable & (device.launch >= 0)]] = True
-    start, end = (int(timeline.steps.start_ns[0]), int(timeline.steps.end_ns[-1]))
-    gaps = complement(timeline.device_busy, start, end)
-    waits = intersect(idle.spans(blocking & ~staging[:-1]), gaps)
+    # Only copies to the device are staged by the host; copies from it wait for what is before them in the stream.
+    staged = timeline.events.name_is(re.compile(r"HtoD.*Pageable|HostToDevice"))[device.row]
+    staging = np.zeros(len(host), bool)
+    staging[device.launch[staged & (device.launch >= 0)]] = True
+    gaps = complement(timeline.device_busy, *timeline.window)
+    waits = intersect(idle.spans(blocking & ~staging), gaps)
     return waits[waits[:, 1] - waits[:, 0] >= UNRECORDED_NS]
 
 
@@ -263,6 +268,5 @@ def enclosing(host: HostSlices, wanted: BoolArray) -> BoolArray:
 
 def _short_gaps(working: Intervals, timeline: Timeline) -> Intervals:
     """Return the gaps between host events that are short enough to be Python between operators."""
-    start, end = int(timeline.steps.start_ns[0]), int(timeline.steps.end_ns[-1])
-    gaps = complement(working, start, end)
+    gaps = complement(working, *timeline.window)
     return gaps[gaps[:, 1] - gaps[:, 0] <= SHORT_GAP_NS]
