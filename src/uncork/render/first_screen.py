@@ -1,0 +1,265 @@
+"""The page's first screen as static HTML: readable without JavaScript, printable, everything escaped."""
+
+import json
+from collections.abc import Iterator
+from functools import cache
+from html import escape
+from importlib import resources
+from typing import Any
+
+from uncork.findings import Evidence, Finding, Location
+from uncork.locale import say
+from uncork.measure.view_names import printable
+from uncork.render.tables import place
+from uncork.report import LedgerEntry, Report, finding_texts
+from uncork.units import format_ns, format_quantity, format_share
+
+_MOST_OPEN = 3
+_SMALL_CAUSE = 0.005
+_MOST_CAUSES = 8
+_BAR_WIDTH = 1_000
+
+
+@cache
+def palette() -> dict[str, Any]:
+    """Return the colours that the page and its first screen share."""
+    text = resources.files(__package__).joinpath("palette.json").read_text("utf-8")
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def shown(text: object) -> str:
+    """Return text that HTML shows as it is; marks of direction and controls are spelt out."""
+    return escape(printable(str(text)))
+
+
+def first_screen(report: Report, lang: str) -> str:
+    """Return the first screen in one language."""
+    return "\n".join(
+        [
+            '<div class="verdict">',
+            *_verdict(report, lang),
+            *_ledger(report, lang),
+            "</div>",
+            *_quality(report, lang),
+            *_findings(report, lang),
+            *_rest(report, lang),
+        ]
+    )
+
+
+def _verdict(report: Report, lang: str) -> Iterator[str]:
+    verdict = report.verdict
+    name = say(lang, f"class.{verdict.bottleneck.value}")
+    yield f'<section class="answer"><p class="badge {verdict.bottleneck.value}">{shown(name)}</p>'
+    yield f"<h1>{shown(say(lang, verdict.summary.id, verdict.summary.params))}</h1>"
+    percent = round(verdict.confidence * 100)
+    yield f'<p class="confidence"><span class="meter" aria-hidden="true"><svg width="90" height="8" role="presentation">'
+    yield f'<rect width="90" height="8" rx="4" class="track"/><rect width="{percent * 0.9:.0f}" height="8" rx="4"/></svg></span> '
+    yield shown(say(lang, "ui.confidence", {"confidence_share": verdict.confidence}))
+    if verdict.contributing:
+        names = ", ".join(say(lang, f"class.{one.value}") for one in verdict.contributing)
+        yield f" · {shown(say(lang, 'ui.contributing', {'classes': names}))}"
+    yield "</p>"
+    if verdict.would_be_wrong_if:
+        yield f'<div class="wrong"><h2>{shown(say(lang, "ui.wrong_if"))}</h2><ul>'
+        yield from (f"<li>{shown(say(lang, one.id, one.params))}</li>" for one in verdict.would_be_wrong_if)
+        yield "</ul></div>"
+    yield "</section>"
+
+
+def _ledger(report: Report, lang: str) -> Iterator[str]:
+    """Yield the bar of a step and its causes, each with its time: colour is never the only carrier."""
+    if not report.ledger:
+        return
+    run = report.run
+    title = say(lang, "ui.step_goes" if run.get("marked_steps") else "ui.window_goes")
+    yield f'<section class="ledger"><h2>{shown(title)} <small>{format_ns(run.get("step_ns") or 0)}</small></h2>'
+    yield from _bar(report, lang, title)
+    yield "<ol>"
+    entries = [entry for entry in report.ledger if entry.share >= _SMALL_CAUSE][:_MOST_CAUSES]
+    for entry in entries:
+        yield (
+            f'<li><i class="swatch{_idle_class(entry.cause)}" style="background:{_fill(entry.cause)}"></i>'
+            f"<span>{shown(say(lang, f'cause.{entry.cause}'))}</span>"
+            f"<b>{format_ns(entry.ns_per_step)}</b><b>{format_share(entry.share)}</b></li>"
+        )
+    small = [entry for entry in report.ledger if entry not in entries]
+    if small:
+        label = say(lang, "ui.small_causes", {"count": len(small)})
+        ns, share = sum(entry.ns_per_step for entry in small), sum(entry.share for entry in small)
+        yield f'<li class="small"><i class="swatch"></i><span>{shown(label)}</span><b>{format_ns(ns)}</b>'
+        yield f"<b>{format_share(share)}</b></li>"
+    yield "</ol>"
+    yield from _step_facts(report, lang)
+    yield "</section>"
+
+
+def _bar(report: Report, lang: str, title: str) -> Iterator[str]:
+    spelt = ", ".join(
+        f"{say(lang, f'cause.{entry.cause}')} {format_share(entry.share)}" for entry in report.ledger[:_MOST_CAUSES]
+    )
+    yield f'<svg class="stack" viewBox="0 0 {_BAR_WIDTH} 30" preserveAspectRatio="none" role="img"'
+    yield f' aria-label="{shown(title)}: {shown(spelt)}">'
+    yield (
+        f'<defs><pattern id="hatch-{lang}" width="9" height="9" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
+        '<rect width="3" height="9" class="hatch-line"/></pattern></defs>'
+    )
+    x = 0.0
+    for entry in _worked_first(report.ledger):
+        wide = entry.share * _BAR_WIDTH
+        for fill in (f'fill="{_fill(entry.cause)}"', *([f'fill="url(#hatch-{lang})"'] if _idle_class(entry.cause) else [])):
+            yield f'<rect x="{x:.2f}" width="{wide:.2f}" height="30" {fill}/>'
+        yield f'<rect x="{x:.2f}" width="1.5" height="30" class="edge"/>'
+        x += wide
+    yield "</svg>"
+
+
+def _worked_first(ledger: tuple[LedgerEntry, ...]) -> list[LedgerEntry]:
+    """Return the ledger with work before waiting, each the largest first."""
+    return sorted(ledger, key=lambda entry: (bool(_idle_class(entry.cause)), -entry.share))
+
+
+def _step_facts(report: Report, lang: str) -> Iterator[str]:
+    run = report.run
+    facts = []
+    if run.get("marked_steps") and run.get("median_step_ns"):
+        facts.append(say(lang, "ui.steps", {"steps": run["steps"], "median_ns": run["median_step_ns"]}))
+    if run.get("p95_step_ns") and run.get("marked_steps"):
+        facts.append(f"p95 {format_ns(run['p95_step_ns'])}")
+    if run.get("busy_share") is not None:
+        key = "page.busy" if run.get("on_device") else "page.busy_cpu"
+        facts.append(say(lang, key, {"busy_share": run["busy_share"]}))
+    yield f'<p class="muted">{shown(" · ".join(facts))}</p>'
+
+
+def _quality(report: Report, lang: str) -> Iterator[str]:
+    issues = [issue for issue in report.quality if issue.severity != "info"]
+    if not issues:
+        return
+    yield f'<ul class="quality" aria-label="{shown(say(lang, "page.quality"))}">'
+    for issue in issues:
+        message, fix = (say(lang, f"quality.{issue.id}{end}", issue.params) for end in ("", ".fix"))
+        yield f"<li><b>!</b> {shown(message)} <span>{shown(fix)}</span></li>"
+    yield "</ul>"
+
+
+def _findings(report: Report, lang: str) -> Iterator[str]:
+    if not report.findings:
+        yield f'<p class="nothing">{shown(say(lang, "ui.no_findings"))}</p>'
+        return
+    yield f'<h2 class="change">{shown(say(lang, "ui.what_to_change"))}</h2><ol class="findings">'
+    for number, finding in enumerate(report.findings[:_MOST_OPEN]):
+        yield from _finding(number, finding, report, lang)
+    yield "</ol>"
+    more = report.findings[_MOST_OPEN:]
+    if more:
+        yield f'<details class="more"><summary>{shown(say(lang, "page.more_findings", {"count": len(more)}))}</summary>'
+        yield f'<ol class="findings" start="{_MOST_OPEN + 1}">'
+        for number, finding in enumerate(more, start=_MOST_OPEN):
+            yield from _finding(number, finding, report, lang)
+        yield "</ol></details>"
+
+
+def _finding(number: int, finding: Finding, report: Report, lang: str) -> Iterator[str]:
+    texts = finding_texts(finding, lang)
+    yield f'<li id="finding-{number + 1}-{lang}"><div class="head"><span class="number">{number + 1}</span>'
+    yield f"<h3>{shown(texts['title'])} <small class=\"class\">{shown(say(lang, f'class.{finding.bottleneck.value}'))}</small></h3>"
+    yield f'<p class="gain">{_gain(finding, report, lang)}</p></div><div class="body">'
+    yield "<div>"
+    places = _places(finding.location)
+    if places:
+        yield '<p class="places">' + " ".join(f"<code><bdi>{shown(one)}</bdi></code>" for one in places) + "</p>"
+    first = texts["advice"][0] if texts["advice"] else None
+    if first:
+        yield f'<p class="advice">{shown(first["text"])}</p>'
+    yield (
+        f'<p class="acts live"><button type="button" class="small" data-act="evidence" data-finding="{number}">'
+        f"{shown(say(lang, 'page.in_timeline'))}</button></p>"
+    )
+    yield f'<details><summary>{shown(say(lang, "page.why"))}</summary>{_why(finding, texts, lang)}</details></div>'
+    yield f"{_snippet(first['snippet'], lang) if first else ''}</div></li>"
+
+
+def _gain(finding: Finding, report: Report, lang: str) -> str:
+    """Return what the finding is worth, as a range of time and of the step."""
+    low, high = finding.gain.low, finding.gain.high
+    if high <= 0:
+        return f"<span>{shown(say(lang, 'page.no_gain'))}</span>"
+    step_ns = report.run.get("step_ns") or 0
+    same = format_share(low) == format_share(high)
+    share = f"−{format_share(high)}" if same else f"−{format_share(low).removesuffix(' %')} … {format_share(high)}"
+    times = format_ns(high * step_ns) if same else f"{format_ns(low * step_ns)} … {format_ns(high * step_ns)}"
+    return f"<b>{share}</b> <span>{shown(times) if step_ns else ''}</span>"
+
+
+def _places(location: Location) -> list[str]:
+    parts = [place(location.file, location.line, location.function), location.module or "", location.op or ""]
+    if location.rank is not None:
+        parts.append(f"rank {location.rank}")
+    return [part for part in parts if part]
+
+
+def _snippet(text: str, lang: str) -> str:
+    if not text:
+        return ""
+    # Snippets keep their line breaks, which `printable` would spell out.
+    code = "\n".join(shown(line.replace("\t", "    ")) for line in text.splitlines())
+    button = f'<button type="button" class="small live" data-act="copy">{shown(say(lang, "page.copy"))}</button>'
+    return f'<div class="snippet"><pre><code>{code}</code></pre>{button}</div>'
+
+
+def _why(finding: Finding, texts: dict[str, Any], lang: str) -> str:
+    parts = [f"<p>{shown(texts['because'])}</p>"]
+    if finding.evidence:
+        parts.append('<table class="evidence">' + "".join(_evidence(one, lang) for one in finding.evidence) + "</table>")
+    confidence = say(lang, "ui.confidence", {"confidence_share": finding.confidence})
+    parts.append(f'<p class="muted">{shown(confidence)} · <code>uncork explain {shown(finding.rule)}</code></p>')
+    for number, one in enumerate(texts["advice"]):
+        if number:
+            parts.append(f'<p class="advice">{shown(one["text"])}</p>{_snippet(one["snippet"], lang)}')
+        for key in ("effort", "risk", "check"):
+            if one[key]:
+                parts.append(f'<p class="muted"><b>{shown(say(lang, f"page.advice.{key}"))}</b> {shown(one[key])}</p>')
+    return "".join(parts)
+
+
+def _evidence(one: Evidence, lang: str) -> str:
+    mark, key = {True: ("✓", "holds"), False: ("✗", "fails"), None: ("·", "plain")}[one.holds]
+    limit = "" if one.threshold is None else f"{one.relation} {format_quantity(one.unit_name, one.threshold)}"
+    return (
+        f'<tr class="{key}"><td title="{shown(say(lang, f"page.evidence.{key}"))}">{mark}</td>'
+        f"<th scope=\"row\">{shown(say(lang, f'metric.{one.metric}'))}</th>"
+        f"<td>{shown(format_quantity(one.unit_name, one.value))}</td><td>{shown(limit)}</td></tr>"
+    )
+
+
+def _rest(report: Report, lang: str) -> Iterator[str]:
+    """Yield what was checked and is fine, and what could not be looked at and why."""
+    yield '<div class="rest">'
+    if report.clear:
+        names = " · ".join(shown(rule) for rule in report.clear)
+        yield f'<section><h2>{shown(say(lang, "page.clear", {"count": len(report.clear)}))}</h2><p>{names}</p></section>'
+    if report.not_assessed:
+        title = say(lang, "page.not_assessed", {"count": len(report.not_assessed)})
+        yield f"<section><h2>{shown(title)}</h2><ul>"
+        by_missing: dict[tuple[str, ...], list[str]] = {}
+        for lack in report.not_assessed:
+            by_missing.setdefault(lack.missing, []).append(lack.rule)
+        for missing, rules in by_missing.items():
+            what = ", ".join(say(lang, f"missing.{one}") for one in missing)
+            how = " ".join(say(lang, f"record.{one}") for one in missing)
+            reason = say(lang, "page.not_measured_because", {"rules": ", ".join(rules), "missing": what})
+            yield f"<li>{shown(reason)} <span>{shown(how)}</span></li>"
+        yield "</ul></section>"
+    yield "</div>"
+
+
+def _fill(cause: str) -> str:
+    fills = palette()["fills"]
+    found: str = fills.get(cause, fills["unknown"])
+    return found
+
+
+def _idle_class(cause: str) -> str:
+    return " idle" if cause in palette()["idle"] else ""

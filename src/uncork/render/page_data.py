@@ -1,0 +1,191 @@
+"""The data that the HTML page draws from, beside its static first screen: texts, tables, sections, as JSON."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from uncork.findings import Finding
+from uncork.ledger import CAUSES
+from uncork.locale import LANGUAGES, catalogue
+from uncork.measure.steps_view import StepsView
+from uncork.measure.view_names import printable
+from uncork.render.reading_rules import reading_marks
+from uncork.render.tables import COLUMNS, place
+from uncork.report import Report, finding_texts
+
+Json = dict[str, Any]
+# The page needs the texts of these corners of the catalogue only.
+_SPOKEN = ("page.", "cause.", "column.", "class.", "pattern.", "flame.", "reading.")
+_MOST_ROWS = 2_000
+_LEFT_OUT_OF_TABLES = frozenset({"file", "line", "function"})
+
+
+def page_data(report: Report) -> Json:
+    """Return what the page needs in both languages, plain values only."""
+    titles = {lang: [finding_texts(one, lang)["title"] for one in report.findings] for lang in LANGUAGES}
+    steps = report.views.get("StepsView")
+    return {
+        "texts": {lang: _spoken(lang) for lang in LANGUAGES},
+        "finding_titles": {lang: [printable(title) for title in titles[lang]] for lang in LANGUAGES},
+        "findings": [_match(finding, report) for finding in report.findings],
+        "tables": [_table(name, rows) for name, rows in _ordered(report.tables)],
+        "steps": _steps(steps) if isinstance(steps, StepsView) else None,
+        "memory": _safe(report.memory),
+        "comm": _safe(report.comm),
+        "about": _about(report),
+        "compare": None,
+    }
+
+
+def as_script(data: object) -> str:
+    """Return data as JSON that may stand inside a script element: nothing in it can end the element."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), default=_plain)
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+def _plain(value: object) -> object:
+    item = getattr(value, "tolist", None)
+    return item() if item is not None else str(value)
+
+
+def _spoken(lang: str) -> dict[str, str]:
+    return {key: text for key, text in catalogue(lang).items() if key.startswith(_SPOKEN)}
+
+
+def _match(finding: Finding, report: Report) -> Json:
+    """Return how the page finds the stretches that a finding is about: its causes that took time, or its operator."""
+    causes = _CAUSES_OF.get(finding.rule) or tuple(
+        name for name, cause in CAUSES.items() if cause.bottleneck == finding.bottleneck
+    )
+    present = {entry.cause for entry in report.ledger if entry.ns_per_step > 0}
+    shown = [cause for cause in causes if cause in present]
+    op = finding.location.op
+    if op and finding.rule not in _CAUSES_OF:
+        return {"causes": [], "names": [printable(op)]}
+    return {"causes": shown, "names": []}
+
+
+_CAUSES_OF: Mapping[str, tuple[str, ...]] = {
+    "host-sync": ("sync",),
+    "garbage-collection": ("gc",),
+    "recompilation": ("compile",),
+    "graph-breaks": ("compile",),
+    "launch-bound": ("dispatch", "tiny"),
+    "python-between-ops": ("py_short", "py_stack"),
+    "allocator-churn": ("allocator",),
+    "pageable-copy": ("copy_host", "copy"),
+    "exposed-copies": ("copy", "copy_host"),
+    "round-trip-copies": ("copy", "copy_host", "sync"),
+    "main-thread-preprocessing": ("py_prep", "data_loading"),
+    "exposed-collectives": ("comm", "comm_wait"),
+    "late-rank": ("comm_wait", "comm"),
+    "per-step-logging": ("io",),
+}
+"""Rules about some of their class's causes only."""
+
+
+def _ordered(tables: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[tuple[str, Sequence[Mapping[str, Any]]]]:
+    known = [name for name in COLUMNS if tables.get(name)]
+    return [(name, tables[name]) for name in [*known, *sorted(set(tables) - set(COLUMNS))] if tables[name]]
+
+
+def _table(name: str, rows: Sequence[Mapping[str, Any]]) -> Json:
+    shown = rows[:_MOST_ROWS]
+    present = {column for row in shown for column, value in row.items() if value not in (None, "")}
+    wanted = [column for column in COLUMNS.get(name, ()) if column in present or (column == "place" and "file" in present)]
+    others = sorted(present - set(wanted) - _LEFT_OUT_OF_TABLES)
+    columns = [*wanted, *others]
+    return {
+        "id": name,
+        "columns": columns,
+        "rows": [[_cell(row, column) for column in columns] for row in shown],
+        "marks": {str(row): mark for row, mark in reading_marks(name, shown).items()},
+        "left_out": len(rows) - len(shown),
+    }
+
+
+def _cell(row: Mapping[str, Any], column: str) -> object:
+    if column == "place":
+        return printable(place(row.get("file"), row.get("line"), row.get("function")))
+    value = row.get(column)
+    value = value.item() if hasattr(value, "item") else value
+    if isinstance(value, str):
+        return printable(value)
+    return value if isinstance(value, (int, float, bool)) or value is None else printable(str(value))
+
+
+def _steps(view: StepsView) -> Json:
+    return {
+        "numbers": view.names,
+        "phases": view.phases,
+        "causes": view.causes,
+        "ns": view.ns.tolist(),
+        "total_ns": view.step_ns.tolist(),
+    }
+
+
+def _safe(value: object) -> object:
+    """Return plain values with every text made safe to show."""
+    if isinstance(value, Mapping):
+        return {printable(str(key)): _safe(inner) for key, inner in value.items()}
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, (list, tuple)):
+        return [_safe(inner) for inner in value]
+    return value.item() if hasattr(value, "item") else value
+
+
+# --- about this run ------------------------------------------------------------------------------------------------
+
+
+def _about(report: Report) -> list[Json]:
+    """Return the sections of "About this run": what was recorded, by what, and what was not."""
+    run = report.run
+    recorded = [("page.field.command", " ".join(map(str, run.get("command", ()))) or None)] if "command" in run else []
+    recorded += [
+        ("page.field.sources", ", ".join(map(str, run.get("sources", ())))),
+        ("page.field.format", run.get("format")),
+        ("page.field.events", run.get("events")),
+        ("page.field.ranks", ", ".join(map(str, run.get("ranks", ())))),
+        ("page.field.world_size", run.get("world_size")),
+        ("page.field.steps", run.get("steps") if run.get("marked_steps") else None),
+        ("page.field.median_step_ns", run.get("median_step_ns")),
+        ("page.field.p95_step_ns", run.get("p95_step_ns")),
+        ("page.field.busy_share", run.get("busy_share")),
+    ]
+    machine = [(f"page.field.{name}", value) for name, value in {**run.get("host", {}), **run.get("versions", {})}.items()]
+    machine[:0] = [("page.field.device", one.get("name") or None) for one in run.get("devices", ())]
+    flags = [(f"page.flag.{name}", value) for name, value in run.get("flags", {}).items()]
+    sections = [
+        ("page.about.recorded", recorded),
+        ("page.about.machine", machine),
+        ("page.about.flags", flags),
+        ("page.about.settings", [(f"page.field.{name}", value) for name, value in run.get("settings", {}).items()]),
+    ]
+    found = [
+        {"title": {"id": title}, "facts": [{"label": _label(key), "value": _safe(_short(value))} for key, value in facts]}
+        for title, facts in sections
+        if facts
+    ]
+    windows = [
+        {
+            "label": {"id": "page.about.window", "params": {"name": window["name"], "steps": window["steps"]}},
+            "value": {
+                "id": "page.about.window_cost" if window.get("overhead_ratio") else "page.about.window_alone",
+                "params": {"median_ns": window.get("median_step_ns") or 0, "ratio": window.get("overhead_ratio") or 0},
+            },
+        }
+        for window in run.get("windows", ())
+    ]
+    if windows:
+        found.append({"title": {"id": "page.about.observer"}, "facts": windows})
+    return found
+
+
+def _label(key: str) -> Json:
+    known = key in catalogue("en")
+    return {"id": key} if known else {"id": "page.field.other", "params": {"name": printable(key.rpartition(".")[2])}}
+
+
+def _short(value: object) -> object:
+    return value if isinstance(value, (int, float, bool, str)) or value is None else json.dumps(value, default=_plain)
