@@ -69,6 +69,7 @@ def train(pictures: Pictures) -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--epochs", type=int, default=10)
     epochs = parser.parse_args().epochs
+    torch.set_num_threads(1)  # the model is too small to be worth sharing out
     loader = DataLoader(pictures, batch_size=32, shuffle=True)
     model = Net()
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
