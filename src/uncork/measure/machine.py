@@ -55,7 +55,7 @@ class Machine(Measurement):
         return cls(
             cores=_count(recording.host.get("cores_allowed", recording.host.get("cores", settings.get("cores")))),
             memory_bytes=_count(recording.host.get("memory_bytes")),
-            torch=_version(recording.versions.get("torch", "")),
+            torch=_version(recording.versions.get("torch") or str(settings.get("torch", ""))),
             device=_kind(name, "hip" in recording.versions) if recording.devices or works else "cpu",
             device_name=name,
             num_workers=_count(settings.get("num_workers")),
