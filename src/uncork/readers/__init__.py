@@ -2,7 +2,8 @@
 
 A reader is a module in this folder with two functions: ``claims(head, path) -> bool`` says from a file's first bytes
 (unpacked; empty for a folder) whether it is of its format, and ``read(path) -> list[Recording]`` reads it; one that
-also takes ``progress`` is told of it. ``ORDER`` (50 where absent) says who is asked first. Adding a format adds one file.
+also takes ``progress`` is told of it. ``ORDER`` (50 where absent) says who is asked first. Adding a format adds one
+file.
 """
 
 import importlib

@@ -10,8 +10,8 @@ from uncork.errors import UnreadableError
 from uncork.events import EventTable, Kind
 from uncork.readers.assemble import assemble
 from uncork.readers.document import scan
+from uncork.readers.engine import new_scanner
 from uncork.readers.metadata import devices_of, flags_of, groups_of, rank_of, versions_of, world_size_of
-from uncork.readers.portable import PortableScanner
 from uncork.readers.selection import select
 from uncork.readers.source import Progress, Source
 from uncork.recording import Recording
@@ -45,7 +45,7 @@ def read(path: Path, progress: Progress | None = None) -> list[Recording]:
         progress: Told how far reading has come.
     """
     with Source(path, progress) as source:
-        scanned = scan(source, PortableScanner())
+        scanned = scan(source, new_scanner())
     table, repairs = assemble(scanned)
     _refuse_empty(table, path)
     _refuse_mixed(table, path)

@@ -195,15 +195,15 @@ class PortableScanner:
     def _times(self, tokens: list[bytes], *, starts: bool) -> npt.NDArray[np.int64]:
         """Return times in ns."""
         joined = b" ".join(tokens)
-        if self._whole and (b"." in joined or b"e" in joined or b"E" in joined):
-            self._whole = False
+        if self._whole and b"." in joined:
+            self._whole = not any(time_of(token)[2] for token in tokens)
         if b'"' in joined:
             self.repairs["text_times"] += sum(token[:1] == b'"' for token in tokens)
         times = [nanoseconds(token) for token in tokens]
         for place, time in enumerate(times):
             if not -_HUGE_NS < time < _HUGE_NS and time not in (ABSENT, NOT_A_NUMBER):
-                times[place] = time // 1000 if abs(time) < _HUGE_NS * 1000 else NOT_A_NUMBER
-                self._huge += starts
+                times[place], huge, _ = time_of(tokens[place])
+                self._huge += huge and starts
         return np.array(times, np.int64)
 
 
@@ -224,6 +224,27 @@ def nanoseconds(token: bytes) -> int:
         return int(_EXACT.multiply(exact, Decimal(1000)).to_integral_value(ROUND_HALF_UP))
     except (InvalidOperation, ValueError):
         return NOT_A_NUMBER
+
+
+def time_of(token: bytes) -> tuple[int, bool, bool]:
+    """Return a time in ns, whether its size shows that it was written in ns, and whether it had a fraction."""
+    time = nanoseconds(token)
+    huge = time not in (ABSENT, NOT_A_NUMBER) and not -_HUGE_NS < time < _HUGE_NS
+    if huge:
+        huge = abs(time) < _HUGE_NS * 1000
+        time = time // 1000 if huge else NOT_A_NUMBER
+    return time, huge, time != NOT_A_NUMBER and b"." in token
+
+
+def number_of(token: bytes) -> float:
+    """Return a JSON number: whole where it is written so and fits 64 bits, else the nearest float."""
+    return int(token) if _kind(token) == "ints" else float(token)
+
+
+def key_text(raw: bytes) -> str:
+    """Return a key of an object as text, its escapes undone."""
+    text = raw.decode("utf-8", "replace")
+    return str(json.loads(f'"{text}"', strict=False)) if "\\" in text else text
 
 
 def _phase(token: msgspec.Raw) -> int:

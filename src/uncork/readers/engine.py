@@ -1,0 +1,27 @@
+"""new_scanner: the compiled scanner where it was built, else the portable one, which says once that it is slower."""
+
+import logging
+from functools import cache
+
+from uncork.readers.document import Scanner
+from uncork.readers.portable import PortableScanner
+
+
+@cache
+def _compiled() -> type[Scanner] | None:
+    """Return the compiled scanner's class, None where it was not built."""
+    try:
+        from uncork.readers.scan import CompiledScanner
+    except ImportError:
+        logging.getLogger("uncork").warning(
+            "uncork: the compiled reader is not there (no C compiler at installation); "
+            "reading in pure Python, about 10 times slower."
+        )
+        return None
+    compiled: type[Scanner] = CompiledScanner
+    return compiled
+
+
+def new_scanner() -> Scanner:
+    """Return an empty scanner, the fastest there is."""
+    return (_compiled() or PortableScanner)()

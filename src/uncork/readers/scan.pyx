@@ -1,0 +1,1014 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, nonecheck=False
+"""CompiledScanner: trace events → columns, straight from the bytes; no object per event, no lock held.
+
+Memory is safe on hostile files by one rule: the text is a ``bytes`` object, which always ends with a zero byte, and every
+byte is looked at before the next one is stepped to. No token may hold a zero byte, so nothing runs past the end. Whatever
+looks unusual is refused (NULL) and left to the tolerant walk, which mends it and hands it back.
+"""
+
+from collections import Counter
+import os
+
+import numpy as np
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE, PyBytes_FromStringAndSize
+from cpython.buffer cimport PyBuffer_FillInfo
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.string cimport memcmp, memcpy, memset
+
+from uncork.events import ArgColumn, Strings
+from uncork.readers.columns import Scanned
+from uncork.readers.columns import ABSENT as _ABSENT, NOT_A_NUMBER as _NOT_A_NUMBER
+from uncork.readers.portable import key_text, number_of, time_of
+from uncork.readers.selection import merged
+
+cdef extern from *:
+    """
+    #if defined(__GNUC__) && defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    #define FIRST_MARKED(t) ((int)(__builtin_ctzll(t) >> 3))
+    #else
+    static int FIRST_MARKED(unsigned long long t) {
+        unsigned char bytes[8]; int place;
+        memcpy(bytes, &t, 8);
+        for (place = 0; place < 7; place++) if (bytes[place] & 0x80) break;
+        return place;
+    }
+    #endif
+    """
+    int FIRST_MARKED(uint64_t t) nogil
+
+ctypedef const uint8_t* P
+
+cdef int64_t ABSENT = _ABSENT
+cdef int64_t NOT_A_NUMBER = _NOT_A_NUMBER
+
+cdef enum:
+    INTS = 0
+    FLOATS = 1
+    TEXTS = 2
+    NESTED = 3
+    MISSING = 4
+    DEEPEST = 64
+    MOST_KEYS = 60000
+    MOST_ARGS = 1 << 20
+    ID_KEY = 0
+    BP_KEY = 1
+
+cdef enum Field:
+    F_OTHER, F_PH, F_CAT, F_NAME, F_PID, F_TID, F_TS, F_DUR, F_ID, F_BP, F_ARGS
+
+cdef uint64_t MUL1 = <uint64_t>0x9E3779B97F4A7C15
+cdef uint64_t MUL2 = <uint64_t>0xff51afd7ed558ccd
+cdef uint64_t EACH = <uint64_t>0x0101010101010101
+cdef uint64_t TOPS = <uint64_t>0x8080808080808080
+
+
+cdef struct Vec:
+    char* p
+    size_t n
+    size_t cap
+
+
+cdef inline void* push(Vec* v, size_t size) noexcept nogil:
+    """Return room for some more bytes, or NULL where there is no memory."""
+    cdef size_t cap
+    cdef void* p
+    if v.n + size > v.cap:
+        cap = v.cap + (v.cap >> 1) if v.cap else 4096
+        if cap < v.n + size:
+            cap = v.n + size
+        p = realloc(v.p, cap)
+        if p == NULL:
+            return NULL
+        v.p = <char*>p
+        v.cap = cap
+    v.n += size
+    return v.p + v.n - size
+
+
+cdef struct Table:
+    uint32_t* slots
+    uint32_t* tags
+    size_t mask
+    uint64_t seed
+    Vec ends
+    Vec blob
+
+
+cdef inline uint64_t hashed(P p, size_t n, uint64_t seed) noexcept nogil:
+    cdef uint64_t h = seed ^ (n * MUL1), a = 0
+    cdef uint32_t low, high
+    cdef P last
+    if n >= 8:
+        last = p + n - 8
+        while p < last:
+            memcpy(&a, p, 8)
+            h = (h ^ a) * MUL2
+            h ^= h >> 32
+            p += 8
+        memcpy(&a, last, 8)
+    elif n >= 4:
+        memcpy(&low, p, 4)
+        memcpy(&high, p + n - 4, 4)
+        a = (<uint64_t>high << 32) | low
+    elif n:
+        a = (<uint64_t>p[0] << 16) | (<uint64_t>p[n >> 1] << 8) | p[n - 1]
+    h = (h ^ a) * MUL2
+    h ^= h >> 29
+    h *= MUL1
+    return h ^ (h >> 32)
+
+
+cdef int table_open(Table* t, uint64_t seed) noexcept nogil:
+    memset(t, 0, sizeof(Table))
+    t.seed = seed
+    t.mask = 4095
+    t.slots = <uint32_t*>calloc(4096, 4)
+    t.tags = <uint32_t*>calloc(4096, 4)
+    cdef int64_t* first = <int64_t*>push(&t.ends, 8)
+    if t.slots == NULL or t.tags == NULL or first == NULL:
+        return -1
+    first[0] = 0
+    return 0
+
+
+cdef void table_close(Table* t) noexcept nogil:
+    free(t.slots)
+    free(t.tags)
+    free(t.ends.p)
+    free(t.blob.p)
+    memset(t, 0, sizeof(Table))
+
+
+cdef int table_widen(Table* t) noexcept nogil:
+    """Double the slots."""
+    cdef size_t wide = (t.mask + 1) * 2, mask = wide - 1, k, j, count = t.ends.n // 8 - 1
+    cdef uint32_t* slots = <uint32_t*>calloc(wide, 4)
+    cdef uint32_t* tags = <uint32_t*>calloc(wide, 4)
+    cdef int64_t* ends = <int64_t*>t.ends.p
+    cdef uint64_t h
+    if slots == NULL or tags == NULL:
+        free(slots)
+        free(tags)
+        return -1
+    for k in range(count):
+        h = hashed(<P>t.blob.p + ends[k], <size_t>(ends[k + 1] - ends[k]), t.seed)
+        j = h & mask
+        while slots[j]:
+            j = (j + 1) & mask
+        slots[j] = <uint32_t>(k + 1)
+        tags[j] = <uint32_t>(h >> 32)
+    free(t.slots)
+    free(t.tags)
+    t.slots = slots
+    t.tags = tags
+    t.mask = mask
+    return 0
+
+
+cdef int32_t intern(Table* t, P p, size_t n) noexcept nogil:
+    """Return the index of a text, a new one where it was not seen before; -1 where there is no memory."""
+    cdef uint64_t h = hashed(p, n, t.seed)
+    cdef size_t j = h & t.mask, count
+    cdef uint32_t s, tag = <uint32_t>(h >> 32)
+    cdef int64_t* ends = <int64_t*>t.ends.p
+    cdef void* room
+    while True:
+        s = t.slots[j]
+        if s == 0:
+            break
+        if t.tags[j] == tag and <size_t>(ends[s] - ends[s - 1]) == n and memcmp(t.blob.p + ends[s - 1], p, n) == 0:
+            return <int32_t>(s - 1)
+        j = (j + 1) & t.mask
+    count = t.ends.n // 8 - 1
+    if count >= <size_t>0x7FFFFFF0:
+        return -1
+    if n:
+        room = push(&t.blob, n)
+        if room == NULL:
+            return -1
+        memcpy(room, p, n)
+    room = push(&t.ends, 8)
+    if room == NULL:
+        return -1
+    (<int64_t*>room)[0] = <int64_t>t.blob.n
+    t.slots[j] = <uint32_t>(count + 1)
+    t.tags[j] = tag
+    if (count + 1) * 2 > t.mask and table_widen(t) < 0:
+        return -1
+    return <int32_t>count
+
+
+cdef inline int32_t intern_pair(Table* t, int32_t a, int32_t b) noexcept nogil:
+    cdef int32_t pair[2]
+    pair[0] = a
+    pair[1] = b
+    return intern(t, <P>pair, 8)
+
+
+cdef inline P blank(P p) noexcept nogil:
+    while p[0] == 32 or p[0] == 10 or p[0] == 13 or p[0] == 9:
+        p += 1
+    return p
+
+
+cdef inline bint is_digit(uint8_t c) noexcept nogil:
+    return 48 <= c <= 57
+
+
+cdef inline bint is_hex(uint8_t c) noexcept nogil:
+    return 48 <= c <= 57 or 65 <= c <= 70 or 97 <= c <= 102
+
+
+cdef inline P text_end(P p, P end) noexcept nogil:
+    """Return the closing quote of a text whose inside begins here, NULL where it is no legal text."""
+    cdef uint64_t x, y, z, t
+    cdef uint8_t c
+    while True:
+        while end - p >= 8:
+            memcpy(&x, p, 8)
+            y = x ^ (EACH * 34)
+            z = x ^ (EACH * 92)
+            t = (((x - EACH * 32) & ~x) | ((y - EACH) & ~y) | ((z - EACH) & ~z)) & TOPS
+            if t:
+                p += FIRST_MARKED(t)
+                break
+            p += 8
+        c = p[0]
+        if c == 34:
+            return p
+        if c == 92:
+            c = p[1]
+            if c == 117:
+                if not (is_hex(p[2]) and is_hex(p[3]) and is_hex(p[4]) and is_hex(p[5])):
+                    return NULL
+                p += 6
+            elif c == 34 or c == 92 or c == 47 or c == 98 or c == 102 or c == 110 or c == 114 or c == 116:
+                p += 2
+            else:
+                return NULL
+        elif c < 32:
+            return NULL
+        else:
+            p += 1
+
+
+cdef inline P number_end(P p) noexcept nogil:
+    """Return the end of a JSON number, NULL where it is none."""
+    if p[0] == 45:
+        p += 1
+    if p[0] == 48:
+        p += 1
+    elif is_digit(p[0]):
+        while is_digit(p[0]):
+            p += 1
+    else:
+        return NULL
+    if p[0] == 46:
+        p += 1
+        if not is_digit(p[0]):
+            return NULL
+        while is_digit(p[0]):
+            p += 1
+    if p[0] == 101 or p[0] == 69:
+        p += 1
+        if p[0] == 43 or p[0] == 45:
+            p += 1
+        if not is_digit(p[0]):
+            return NULL
+        while is_digit(p[0]):
+            p += 1
+    return p
+
+
+cdef inline P word_end(P p) noexcept nogil:
+    """Return the end of true, false or null, NULL where it is none."""
+    if p[0] == 116 and p[1] == 114 and p[2] == 117 and p[3] == 101:
+        return p + 4
+    if p[0] == 102 and p[1] == 97 and p[2] == 108 and p[3] == 115 and p[4] == 101:
+        return p + 5
+    if p[0] == 110 and p[1] == 117 and p[2] == 108 and p[3] == 108:
+        return p + 4
+    return NULL
+
+
+cdef P value_end(P p, P end, int depth) noexcept nogil:
+    """Return the end of any JSON value, NULL where it is none or too deep."""
+    cdef uint8_t c = p[0], close
+    if c == 34:
+        p = text_end(p + 1, end)
+        if p != NULL:
+            p += 1
+        return p
+    if c == 45 or is_digit(c):
+        return number_end(p)
+    if c != 91 and c != 123:
+        return word_end(p)
+    if depth >= DEEPEST:
+        return NULL
+    close = c + 2
+    p = blank(p + 1)
+    if p[0] == close:
+        return p + 1
+    while True:
+        if c == 123:
+            if p[0] != 34:
+                return NULL
+            p = text_end(p + 1, end)
+            if p == NULL:
+                return NULL
+            p = blank(p + 1)
+            if p[0] != 58:
+                return NULL
+            p = blank(p + 1)
+        p = value_end(p, end, depth + 1)
+        if p == NULL:
+            return NULL
+        p = blank(p)
+        if p[0] == 44:
+            p = blank(p + 1)
+        elif p[0] == close:
+            return p + 1
+        else:
+            return NULL
+
+
+cdef inline P plain_time(P p, int64_t* out, bint* fraction) noexcept nogil:
+    """Read a decimal number of µs as ns; return its end, NULL where it is not of the plain kind."""
+    cdef int64_t v = 0
+    cdef int digits = 0
+    cdef bint negative = p[0] == 45
+    if negative:
+        p += 1
+    if p[0] == 48:
+        p += 1
+    else:
+        while is_digit(p[0]):
+            v = v * 10 + (p[0] - 48)
+            digits += 1
+            p += 1
+            if digits > 15:
+                return NULL
+        if digits == 0:
+            return NULL
+    if is_digit(p[0]):
+        return NULL
+    v *= 1000
+    if p[0] == 46:
+        fraction[0] = True
+        p += 1
+        if not is_digit(p[0]):
+            return NULL
+        v += (p[0] - 48) * 100
+        p += 1
+        if is_digit(p[0]):
+            v += (p[0] - 48) * 10
+            p += 1
+            if is_digit(p[0]):
+                v += p[0] - 48
+                p += 1
+                if is_digit(p[0]):
+                    if p[0] >= 53:
+                        v += 1
+                    while is_digit(p[0]):
+                        p += 1
+    if p[0] == 101 or p[0] == 69:
+        return NULL
+    out[0] = -v if negative else v
+    return p
+
+
+cdef double TENS[23]
+cdef int _ten
+for _ten in range(23):
+    TENS[_ten] = 10.0 ** _ten
+
+
+cdef inline bint plain_float(P p, P stop, double* out) noexcept nogil:
+    """Read a short decimal exactly as the nearest double: its digits fit 53 bits and its power of ten is exact."""
+    cdef uint64_t m = 0
+    cdef int digits = 0, decimals = 0
+    cdef bint negative = p[0] == 45, seen = False
+    if negative:
+        p += 1
+    while p < stop:
+        if p[0] == 46:
+            seen = True
+        elif is_digit(p[0]):
+            m = m * 10 + (p[0] - 48)
+            digits += 1
+            if digits > 18:
+                return False
+            if seen:
+                decimals += 1
+        else:
+            return False
+        p += 1
+    if m > (<uint64_t>1 << 53) or decimals > 22:
+        return False
+    out[0] = <double>m / TENS[decimals]
+    if negative:
+        out[0] = -out[0]
+    return True
+
+
+cdef struct Held:
+    uint32_t key
+    uint32_t kind
+    int64_t val
+
+
+cdef struct Arg:
+    Vec rows[4]
+    Vec vals[4]
+
+
+cdef class Block:
+    """Memory that a column lies in, freed with the last array that looks at it."""
+
+    cdef void* p
+    cdef Py_ssize_t n
+
+    def __dealloc__(self):
+        free(self.p)
+
+    def __getbuffer__(self, Py_buffer* buffer, int flags):
+        PyBuffer_FillInfo(buffer, self, self.p, self.n, 0, flags)
+
+
+cdef object array_of(Vec* v, object dtype):
+    """Return a column as an array and let go of it."""
+    cdef Block block
+    if v.n == 0:
+        free(v.p)
+        memset(v, 0, sizeof(Vec))
+        return np.empty(0, dtype)
+    block = Block.__new__(Block)
+    block.p = realloc(v.p, v.n)
+    if block.p == NULL:
+        block.p = v.p
+    block.n = <Py_ssize_t>v.n
+    memset(v, 0, sizeof(Vec))
+    return np.frombuffer(block, dtype)
+
+
+cdef object WIDTHS = (np.int64, np.float64, np.int32, np.int32)
+cdef size_t WIDTH[4]
+WIDTH[0] = 8
+WIDTH[1] = 8
+WIDTH[2] = 4
+WIDTH[3] = 4
+
+
+cdef class CompiledScanner:
+    """Collects events into columns, a batch of the document at a time."""
+
+    cdef public object repairs
+    cdef Table strings, keys, forms, tracks
+    cdef Vec form, name, track, ts, dur
+    cdef Arg* args
+    cdef uint32_t* guess
+    cdef uint64_t* seen
+    cdef size_t args_cap
+    cdef Held* held
+    cdef size_t held_cap
+    cdef uint64_t stamp
+    cdef uint8_t last_pid[24]
+    cdef uint8_t last_tid[24]
+    cdef size_t last_pid_n, last_tid_n
+    cdef int32_t last_pid_id, last_tid_id
+    cdef int32_t null_id
+    cdef bint no_memory, fraction
+    cdef int64_t odd_args, text_times, huge_times
+
+    def __cinit__(self):
+        cdef uint64_t seed = int.from_bytes(os.urandom(8), "little")
+        self.repairs = Counter()
+        self.held_cap = 256
+        self.held = <Held*>malloc(self.held_cap * sizeof(Held))
+        if (
+            table_open(&self.strings, seed) < 0 or table_open(&self.keys, seed) < 0 or table_open(&self.forms, seed) < 0
+            or table_open(&self.tracks, seed) < 0 or self.held == NULL
+        ):
+            raise MemoryError
+        if self.key_of(<P>b"@id", 3) != ID_KEY or self.key_of(<P>b"@bp", 3) != BP_KEY:
+            raise MemoryError
+
+    def __dealloc__(self):
+        cdef size_t k
+        cdef int kind
+        table_close(&self.strings)
+        table_close(&self.keys)
+        table_close(&self.forms)
+        table_close(&self.tracks)
+        free(self.form.p)
+        free(self.name.p)
+        free(self.track.p)
+        free(self.ts.p)
+        free(self.dur.p)
+        for k in range(self.args_cap):
+            for kind in range(4):
+                free(self.args[k].rows[kind].p)
+                free(self.args[k].vals[kind].p)
+        free(self.args)
+        free(self.guess)
+        free(self.seen)
+        free(self.held)
+
+    cdef int64_t key_of(self, P p, size_t n) noexcept nogil:
+        """Return the index of a key of ``args``, -1 where there is no memory, -2 where there are too many keys."""
+        cdef size_t count = self.keys.ends.n // 8 - 1, cap
+        cdef int32_t key
+        cdef void* room
+        if count >= MOST_KEYS:
+            return -2
+        key = intern(&self.keys, p, n)
+        if key < 0:
+            return -1
+        if <size_t>key >= self.args_cap:
+            cap = self.args_cap * 2 if self.args_cap else 64
+            room = realloc(self.args, cap * sizeof(Arg))
+            if room == NULL:
+                return -1
+            self.args = <Arg*>room
+            memset(&self.args[self.args_cap], 0, (cap - self.args_cap) * sizeof(Arg))
+            room = realloc(self.seen, cap * 8)
+            if room == NULL:
+                return -1
+            self.seen = <uint64_t*>room
+            memset(&self.seen[self.args_cap], 0, (cap - self.args_cap) * 8)
+            room = realloc(self.guess, cap * 4)
+            if room == NULL:
+                return -1
+            self.guess = <uint32_t*>room
+            memset(&self.guess[self.args_cap], 0, (cap - self.args_cap) * 4)
+            self.args_cap = cap
+        return key
+
+    cdef P time(self, P p, P end, int64_t* out, bint start) noexcept nogil:
+        """Read a time, whatever it is written as."""
+        cdef P q, stop
+        cdef bint fraction = False
+        cdef int64_t huge = 0
+        if p[0] == 34:
+            stop = text_end(p + 1, end)
+            if stop == NULL:
+                return NULL
+            self.text_times += 1
+            q = plain_time(p + 1, out, &fraction)
+            if q != stop:
+                q = NULL
+            stop += 1
+        else:
+            stop = value_end(p, end, 0)
+            if stop == NULL:
+                return NULL
+            q = plain_time(p, out, &fraction)
+            if q != stop:
+                q = NULL
+        if q == NULL:
+            with gil:
+                try:
+                    value, is_huge, has_fraction = time_of(PyBytes_FromStringAndSize(<char*>p, stop - p))
+                    out[0] = value
+                    huge = is_huge
+                    fraction = has_fraction
+                except Exception:
+                    out[0] = NOT_A_NUMBER
+            if start:
+                self.huge_times += huge
+        if fraction:
+            self.fraction = True
+        return stop
+
+    cdef P value(self, P p, P end, uint32_t* kind, int64_t* out) noexcept nogil:
+        """Read one value of ``args``."""
+        cdef P stop, q
+        cdef int64_t v = 0
+        cdef double f
+        cdef uint8_t c = p[0]
+        if c == 34:
+            stop = text_end(p + 1, end)
+            if stop == NULL:
+                return NULL
+            kind[0] = TEXTS
+            out[0] = intern(&self.strings, p + 1, stop - p - 1)
+            stop += 1
+        elif c == 45 or is_digit(c):
+            q = p + 1 if c == 45 else p
+            stop = number_end(p)
+            if stop == NULL:
+                return NULL
+            kind[0] = INTS
+            if stop - q <= 18:
+                while q < stop and is_digit(q[0]):
+                    v = v * 10 + (q[0] - 48)
+                    q += 1
+                if q == stop:
+                    out[0] = -v if c == 45 else v
+                    return stop
+            if plain_float(p, stop, &f):
+                if stop - p < 19 or self.has_point(p, stop):
+                    kind[0] = FLOATS
+                    memcpy(out, &f, 8)
+                    return stop
+            with gil:
+                number = number_of(PyBytes_FromStringAndSize(<char*>p, stop - p))
+                if isinstance(number, int):
+                    out[0] = number
+                else:
+                    kind[0] = FLOATS
+                    f = number
+                    memcpy(out, &f, 8)
+            return stop
+        else:
+            stop = value_end(p, end, 0)
+            if stop == NULL:
+                return NULL
+            if c == 110:
+                kind[0] = MISSING
+                out[0] = 0
+                return stop
+            kind[0] = NESTED
+            out[0] = intern(&self.strings, p, stop - p)
+        if out[0] < 0:
+            self.no_memory = True
+            return NULL
+        return stop
+
+    cdef bint has_point(self, P p, P stop) noexcept nogil:
+        while p < stop:
+            if p[0] == 46:
+                return True
+            p += 1
+        return False
+
+    cdef int hold(self, size_t* held, uint32_t key, uint32_t kind, int64_t val) noexcept nogil:
+        """Keep an argument until its event is whole; the last of several under one key stays."""
+        cdef size_t k
+        cdef void* room
+        if self.seen[key] == self.stamp:
+            for k in range(held[0]):
+                if self.held[k].key == key:
+                    self.held[k].kind = kind
+                    self.held[k].val = val
+                    return 0
+        self.seen[key] = self.stamp
+        if held[0] == self.held_cap:
+            if self.held_cap >= MOST_ARGS:
+                return -1
+            room = realloc(self.held, self.held_cap * 2 * sizeof(Held))
+            if room == NULL:
+                self.no_memory = True
+                return -1
+            self.held = <Held*>room
+            self.held_cap *= 2
+        self.held[held[0]].key = key
+        self.held[held[0]].kind = kind
+        self.held[held[0]].val = val
+        held[0] += 1
+        return 0
+
+    cdef P arguments(self, P p, P end, size_t* held) noexcept nogil:
+        """Read the members of ``args``; the place is behind its opening brace."""
+        cdef uint32_t before = ID_KEY, key, kind, guess
+        cdef int64_t val, found
+        cdef int64_t* ends
+        cdef size_t n
+        cdef P k, q
+        p = blank(p)
+        if p[0] == 125:
+            return p + 1
+        while True:
+            if p[0] != 34:
+                return NULL
+            k = p + 1
+            guess = self.guess[before]
+            ends = <int64_t*>self.keys.ends.p
+            n = <size_t>(ends[guess + 1] - ends[guess])
+            if <size_t>(end - k) > n and k[n] == 34 and memcmp(k, self.keys.blob.p + ends[guess], n) == 0:
+                key = guess
+                q = k + n
+            else:
+                q = text_end(k, end)
+                if q == NULL:
+                    return NULL
+                found = self.key_of(k, q - k)
+                if found < 0:
+                    self.no_memory = found == -1
+                    return NULL
+                key = <uint32_t>found
+                self.guess[before] = key
+            before = key
+            p = blank(q + 1)
+            if p[0] != 58:
+                return NULL
+            p = self.value(blank(p + 1), end, &kind, &val)
+            if p == NULL or self.hold(held, key, kind, val) < 0:
+                return NULL
+            p = blank(p)
+            if p[0] == 44:
+                p = blank(p + 1)
+            elif p[0] == 125:
+                return p + 1
+            else:
+                return NULL
+
+    cdef P token(self, P p, P end, int32_t* out, uint8_t* last, size_t* last_n, int32_t* last_id) noexcept nogil:
+        """Read a process or thread id: the text or the number as written."""
+        cdef P stop, start = p
+        cdef size_t n
+        if p[0] == 34:
+            stop = text_end(p + 1, end)
+            if stop == NULL:
+                return NULL
+            start = p + 1
+            n = stop - start
+            stop += 1
+        else:
+            stop = value_end(p, end, 0)
+            if stop == NULL:
+                return NULL
+            n = stop - start
+            if p[0] == 110:
+                out[0] = -1
+                return stop
+        if n == last_n[0] and n <= 24 and n > 0 and memcmp(last, start, n) == 0:
+            out[0] = last_id[0]
+            return stop
+        out[0] = intern(&self.strings, start, n)
+        if out[0] < 0:
+            self.no_memory = True
+            return NULL
+        if n <= 24:
+            memcpy(last, start, n)
+            last_n[0] = n
+            last_id[0] = out[0]
+        return stop
+
+    cdef Field field(self, P k, size_t n) noexcept nogil:
+        """Return which field of an event a key is."""
+        cdef size_t j
+        if n == 2:
+            if k[0] == 116 and k[1] == 115:
+                return F_TS
+            if k[0] == 112 and k[1] == 104:
+                return F_PH
+            if k[0] == 105 and k[1] == 100:
+                return F_ID
+            if k[0] == 98 and k[1] == 112:
+                return F_BP
+        elif n == 3:
+            if k[0] == 100 and k[1] == 117 and k[2] == 114:
+                return F_DUR
+            if k[0] == 112 and k[1] == 105 and k[2] == 100:
+                return F_PID
+            if k[0] == 116 and k[1] == 105 and k[2] == 100:
+                return F_TID
+            if k[0] == 99 and k[1] == 97 and k[2] == 116:
+                return F_CAT
+        elif n == 4:
+            if k[0] == 110 and k[1] == 97 and k[2] == 109 and k[3] == 101:
+                return F_NAME
+            if k[0] == 97 and k[1] == 114 and k[2] == 103 and k[3] == 115:
+                return F_ARGS
+        for j in range(n):
+            if k[j] == 92:
+                return self.escaped_field(k, n)
+        return F_OTHER
+
+    cdef Field escaped_field(self, P k, size_t n) noexcept nogil:
+        cdef int found = 0
+        with gil:
+            try:
+                names = ("", "ph", "cat", "name", "pid", "tid", "ts", "dur", "id", "bp", "args")
+                text = key_text(PyBytes_FromStringAndSize(<char*>k, n))
+                found = names.index(text) if text in names else 0
+            except Exception:
+                found = 0
+        return <Field>found
+
+    cdef uint8_t phase(self, P p, P stop) noexcept nogil:
+        cdef int letter = 0
+        if stop - p == 3 and p[0] == 34:
+            return p[1]
+        with gil:
+            try:
+                text = key_text(PyBytes_FromStringAndSize(<char*>p + 1, stop - p - 2)) if p[0] == 34 else ""
+                letter = ord(text) if len(text) == 1 and ord(text) < 128 else 0
+            except Exception:
+                letter = 0
+        return <uint8_t>letter
+
+    cdef P event(self, P p, P end) noexcept nogil:
+        """Read one event that begins here; return the place behind it, NULL where it is not whole or not plain."""
+        cdef int32_t cat = -1, name = -1, pid = -1, tid = -1
+        cdef uint8_t ph = 0
+        cdef int64_t ts = ABSENT, dur = ABSENT, id_val = 0, bp_val = 0
+        cdef uint32_t id_kind = MISSING, bp_kind = MISSING
+        cdef size_t held = 0
+        cdef bint odd_args = False
+        cdef int64_t text_times = self.text_times
+        cdef Field which
+        cdef P k, q
+        self.stamp += 1
+        p = blank(p + 1)
+        if p[0] != 125:
+            while True:
+                if p[0] != 34:
+                    return NULL
+                k = p + 1
+                q = text_end(k, end)
+                if q == NULL:
+                    return NULL
+                p = blank(q + 1)
+                if p[0] != 58:
+                    return NULL
+                p = blank(p + 1)
+                which = self.field(k, q - k)
+                if which == F_TS:
+                    p = self.time(p, end, &ts, True)
+                elif which == F_DUR:
+                    p = self.time(p, end, &dur, False)
+                elif which == F_PID:
+                    p = self.token(p, end, &pid, self.last_pid, &self.last_pid_n, &self.last_pid_id)
+                elif which == F_TID:
+                    p = self.token(p, end, &tid, self.last_tid, &self.last_tid_n, &self.last_tid_id)
+                elif which == F_NAME or which == F_CAT:
+                    q = value_end(p, end, 0)
+                    if q == NULL:
+                        return NULL
+                    if which == F_NAME:
+                        name = -1
+                        if p[0] == 34:
+                            name = intern(&self.strings, p + 1, q - p - 2)
+                            self.no_memory |= name < 0
+                    else:
+                        cat = -1
+                        if p[0] == 34:
+                            cat = intern(&self.strings, p + 1, q - p - 2)
+                            self.no_memory |= cat < 0
+                    p = q
+                elif which == F_PH:
+                    q = value_end(p, end, 0)
+                    if q == NULL:
+                        return NULL
+                    ph = self.phase(p, q)
+                    p = q
+                elif which == F_ID:
+                    p = self.value(p, end, &id_kind, &id_val)
+                elif which == F_BP:
+                    p = self.value(p, end, &bp_kind, &bp_val)
+                elif which == F_ARGS:
+                    self.stamp += 1
+                    held = 0
+                    if p[0] == 123:
+                        odd_args = False
+                        p = self.arguments(p + 1, end, &held)
+                    else:
+                        odd_args = True
+                        p = value_end(p, end, 0)
+                else:
+                    p = value_end(p, end, 0)
+                if p == NULL:
+                    self.text_times = text_times
+                    return NULL
+                p = blank(p)
+                if p[0] == 44:
+                    p = blank(p + 1)
+                elif p[0] == 125:
+                    break
+                else:
+                    self.text_times = text_times
+                    return NULL
+        if id_kind != MISSING and self.hold(&held, ID_KEY, id_kind, id_val) < 0:
+            return NULL
+        if bp_kind != MISSING and self.hold(&held, BP_KEY, bp_kind, bp_val) < 0:
+            return NULL
+        if self.no_memory or self.store(ph, cat, name, pid, tid, ts, dur, held) < 0:
+            self.no_memory = True
+            return NULL
+        self.odd_args += odd_args
+        return p + 1
+
+    cdef int store(
+        self, uint8_t ph, int32_t cat, int32_t name, int32_t pid, int32_t tid, int64_t ts, int64_t dur, size_t held
+    ) noexcept nogil:
+        """Append one event to the columns; -1 where there is no memory."""
+        cdef int32_t form = intern_pair(&self.forms, ph, cat), track = intern_pair(&self.tracks, pid, tid)
+        cdef uint32_t row = <uint32_t>(self.ts.n // 8)
+        cdef size_t k
+        cdef uint32_t kind
+        cdef Arg* arg
+        cdef void* f = push(&self.form, 4)
+        cdef void* n = push(&self.name, 4)
+        cdef void* t = push(&self.track, 4)
+        cdef void* s = push(&self.ts, 8)
+        cdef void* d = push(&self.dur, 8)
+        cdef void* r
+        cdef void* v
+        if form < 0 or track < 0 or f == NULL or n == NULL or t == NULL or s == NULL or d == NULL or row >= <uint32_t>0x7FFFFFF0:
+            return -1
+        (<int32_t*>f)[0] = form
+        (<int32_t*>n)[0] = name
+        (<int32_t*>t)[0] = track
+        (<int64_t*>s)[0] = ts
+        (<int64_t*>d)[0] = dur
+        for k in range(held):
+            kind = self.held[k].kind
+            if kind == MISSING:
+                continue
+            arg = &self.args[self.held[k].key]
+            r = push(&arg.rows[kind], 4)
+            v = push(&arg.vals[kind], WIDTH[kind])
+            if r == NULL or v == NULL:
+                return -1
+            (<uint32_t*>r)[0] = row
+            if kind >= TEXTS:
+                (<int32_t*>v)[0] = <int32_t>self.held[k].val
+            else:
+                (<int64_t*>v)[0] = self.held[k].val
+        return 0
+
+    def feed(self, bytes text, Py_ssize_t start):
+        """Take as many whole events as possible from a place on; return the place after them."""
+        cdef P base = <P>PyBytes_AS_STRING(text)
+        cdef Py_ssize_t size = PyBytes_GET_SIZE(text)
+        if not 0 <= start <= size:
+            raise ValueError("the start lies outside the text")
+        cdef P end = base + size, p = base + start, q
+        with nogil:
+            while True:
+                q = blank(p)
+                if q[0] != 123:
+                    break
+                q = self.event(q, end)
+                if q == NULL:
+                    break
+                p = q
+                q = blank(q)
+                if q[0] != 44:
+                    break
+                q = blank(q + 1)
+                if q[0] != 123:
+                    break
+                p = q
+        if self.no_memory:
+            raise MemoryError
+        return p - base
+
+    def take(self, bytes text):
+        """Take one event given alone; return whether it could be read."""
+        cdef P base = <P>PyBytes_AS_STRING(text)
+        cdef P end = base + PyBytes_GET_SIZE(text), p = blank(base)
+        if p[0] != 123:
+            return False
+        p = self.event(p, end)
+        if self.no_memory:
+            raise MemoryError
+        return p != NULL and blank(p) == end
+
+    def finish(self, dict header):
+        """Return the columns; the scanner is empty afterwards."""
+        cdef size_t k, count = self.keys.ends.n // 8 - 1
+        cdef int kind
+        cdef int64_t* ends = <int64_t*>self.keys.ends.p
+        args = {}
+        for k in range(count):
+            parts = {}
+            for kind in range(4):
+                if self.args[k].rows[kind].n:
+                    rows = array_of(&self.args[k].rows[kind], np.uint32)
+                    parts[("ints", "floats", "texts", "nested")[kind]] = (
+                        rows, array_of(&self.args[k].vals[kind], WIDTHS[kind])
+                    )
+            if parts:
+                key = key_text(self.keys.blob.p[ends[k]:ends[k + 1]])
+                column = ArgColumn(**parts)
+                args[key] = merged(args[key], column) if key in args else column
+        if self.odd_args:
+            self.repairs["odd_args"] += self.odd_args
+        if self.text_times:
+            self.repairs["text_times"] += self.text_times
+        blob = self.strings.blob.p[:self.strings.blob.n] if self.strings.blob.n else b""
+        return Scanned(
+            form=array_of(&self.form, np.int32),
+            forms=pairs_of(&self.forms),
+            name=array_of(&self.name, np.int32),
+            track=array_of(&self.track, np.int32),
+            tracks=pairs_of(&self.tracks),
+            ts_ns=array_of(&self.ts, np.int64),
+            dur_ns=array_of(&self.dur, np.int64),
+            args=args,
+            strings=Strings(blob, array_of(&self.strings.ends, np.int64)),
+            header=header,
+            repairs=self.repairs,
+            whole_numbers=not self.fraction,
+            huge_times=self.huge_times,
+        )
+
+
+cdef object pairs_of(Table* t):
+    """Return the pairs of a table, int64 (pairs, 2)."""
+    return array_of(&t.blob, np.int32).reshape(-1, 2).astype(np.int64)
