@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from uncork.capture.options import CaptureOptions
     from uncork.capture.supervisor import CaptureResult, record
-    from uncork.capture.trigger import trigger
+    from uncork.capture.arming import trigger
 
 __all__ = ["CaptureOptions", "CaptureResult", "record", "trigger"]
 
@@ -18,7 +18,7 @@ _HOMES = {
     "CaptureOptions": "uncork.capture.options",
     "CaptureResult": "uncork.capture.supervisor",
     "record": "uncork.capture.supervisor",
-    "trigger": "uncork.capture.trigger",
+    "trigger": "uncork.capture.arming",
 }
 
 

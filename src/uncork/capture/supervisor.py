@@ -21,7 +21,7 @@ from uncork.capture.packing import pack
 from uncork.capture.options import GO, CaptureOptions
 from uncork.capture.samples import HostSampler
 from uncork.capture.signals import Relay
-from uncork.capture.trigger import register
+from uncork.capture.arming import register
 from uncork.recording import RunFolder
 
 GRACE_S = 10.0

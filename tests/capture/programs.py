@@ -1,0 +1,123 @@
+"""Programs whose recording the tests look into: one per word on the command line."""
+
+import sys
+import time
+
+import torch
+from torch import nn
+from training import Numbers, train
+
+
+def validating():
+    """Train with a validation every few steps: its batches are no steps."""
+    torch.manual_seed(1)
+    model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 3))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(12):
+        for x, y in torch.utils.data.DataLoader(Numbers(2), 4):
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(model(x), y).backward()
+            optimizer.step()
+        with torch.no_grad():
+            for x, _ in torch.utils.data.DataLoader(Numbers(3), 4):
+                model(x)
+
+
+def own_profiler():
+    """Train with a profiler of one's own around the loop, then without."""
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as mine:
+        train(20)
+    print("own events", len(mine.events()) > 500)
+    train(20)
+
+
+def own_cprofile():
+    """Train under a cProfile of one's own."""
+    import cProfile
+
+    mine = cProfile.Profile()
+    mine.runcall(train, 20)
+    mine.create_stats()
+    print("own functions", any(key[2] == "train" for key in mine.stats))
+
+
+def chatty():
+    """Make far more Python calls in a step than a deep window may hold."""
+
+    def small(value):
+        return value + 1
+
+    class Busy(Numbers):
+        def __getitem__(self, index):
+            value = 0
+            for _ in range(60_000):
+                value = small(value)
+            return super().__getitem__(index)
+
+    model = nn.Linear(8, 3)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x, y in torch.utils.data.DataLoader(Busy(20), 4):
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+
+
+def tensors():
+    """Compute with tensors only: no module, no optimiser, no loader, no backward."""
+    until = time.monotonic() + float(sys.argv[2])
+    x = torch.randn(64)
+    while time.monotonic() < until:
+        for _ in range(50):
+            x = (x * 1.0001 + 0.1).sin()
+
+
+def endless():
+    """Train until interrupted, and say so at the end."""
+    try:
+        train(1_000_000)
+    finally:
+        print("tidied up")
+
+
+def compiled():
+    """Count the graphs, breaks and recompilations of a compiled model."""
+    import torch._dynamo
+    from torch._dynamo.testing import CompileCounter
+
+    torch.manual_seed(2)
+    counter = CompileCounter()
+    model = nn.Sequential(*(nn.Sequential(nn.Linear(8, 8), nn.ReLU()) for _ in range(3)), nn.Linear(8, 3))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    fast = torch.compile(model, backend=counter)
+    for x, y in torch.utils.data.DataLoader(Numbers(30), 4):
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(fast(x), y)
+        loss.backward()
+        optimizer.step()
+        print(loss.item().hex())
+    breaks = sum(torch._dynamo.utils.counters["graph_break"].values())
+    print("graphs", counter.frame_count, "breaks", breaks, "recompiles", len(torch._dynamo.utils.counters["recompiles"]))
+
+
+def two_models():
+    """A generator and a discriminator with parts of the same names."""
+    first = nn.Sequential(nn.Linear(8, 8), nn.ReLU())
+
+    class Judge(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.Sequential(nn.Linear(8, 3))
+
+        def forward(self, x):
+            return self.layers(x)
+
+    second = Judge()
+    optimizer = torch.optim.SGD([*first.parameters(), *second.parameters()], lr=0.1)
+    for x, y in torch.utils.data.DataLoader(Numbers(20), 4):
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(second(first(x)), y).backward()
+        optimizer.step()
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]]()

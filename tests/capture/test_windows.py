@@ -1,0 +1,278 @@
+"""What the windows hold, how they adapt, and when they step aside."""
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.capture.runs import Run, command, environment, plain, record
+from uncork import readers
+from uncork.capture import trigger
+from uncork.recording import Recording
+
+pytestmark = pytest.mark.torch
+HERE = Path(__file__).parent
+PROGRAMS = str(HERE / "programs.py")
+TRAINING = str(HERE / "training.py")
+
+
+def names_in(run: Run, window: str) -> Counter[str]:
+    """Return how often each name occurs among the complete events of a window's trace."""
+    with gzip.open(run.folder / "rank0" / f"{window}.trace.json.gz") as file:
+        return Counter(event["name"] for event in json.load(file)["traceEvents"] if event["ph"] == "X")
+
+
+@pytest.fixture(scope="module")
+def long_run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Record two hundred quick steps."""
+    run = record(tmp_path_factory.mktemp("long") / "run", [TRAINING, "loader", "200", "0", "0.0005", "fork"], cwd=HERE)
+    assert run.code == 0, run.err
+    return run
+
+
+@pytest.fixture(scope="module")
+def recording(long_run: Run) -> Recording:
+    """Return the recording of the long run."""
+    return readers.read(long_run.folder)[0]
+
+
+def test_long_jobs_get_longer_windows(long_run: Run) -> None:
+    """Two hundred steps are enough for the second pass: every window is there, from it, and the capture complete."""
+    told = long_run.told(0)
+    assert [(one["name"], one["pass"], len(one["step_ns"])) for one in told["windows"]] == [
+        ("warmup", 1, 3),
+        ("baseline", 2, 20),
+        ("light", 2, 10),
+        ("functions", 2, 10),
+        ("deep", 2, 2),
+        ("baseline2", 2, 20),
+    ]
+    assert told["complete"]
+    assert told["steps_seen"] == 200
+
+
+def test_traces_hold_one_mark_per_step(long_run: Run) -> None:
+    """Ten marked steps in the light window, two in the deep one, as torch's own schedule would write them."""
+    for window, steps in (("light", 10), ("deep", 2)):
+        marks = {name: count for name, count in names_in(long_run, window).items() if name.startswith("ProfilerStep#")}
+        assert len(marks) == steps
+        assert set(marks.values()) == {1}
+
+
+def test_traces_hold_module_paths(long_run: Run) -> None:
+    """Each module's call is a region named by its path, once per step."""
+    names = names_in(long_run, "light")
+    assert {name: names[name] for name in ("nn.Module: Sequential", "nn.Module: 0", "nn.Module: 3")} == {
+        "nn.Module: Sequential": 10,
+        "nn.Module: 0": 10,
+        "nn.Module: 3": 10,
+    }
+
+
+def test_deep_window_holds_stacks_shapes_and_memory(recording: Recording) -> None:
+    """The deep window says where, of what shape, and what was allocated; the light one is free of all three."""
+    assert recording.deep is not None
+    assert (recording.deep.flags.stacks, recording.deep.flags.shapes, recording.deep.flags.memory) == (True, True, True)
+    assert recording.flags.stacks is False
+    assert recording.deep.events is not None
+    assert recording.deep.events.name_is(lambda name: "training.py" in name and name.endswith("__getitem__")).any()
+
+
+def test_functions_are_of_the_program_only(recording: Recording) -> None:
+    """cProfile counted ten steps of four items each, and lists no function of the recorder."""
+    functions = recording.functions
+    assert functions is not None
+    place = functions.name.index("__getitem__")
+    assert functions.calls[place] == 40
+    assert functions.file[place].endswith("training.py")
+    assert not [file for file in functions.file if "uncork/capture" in file]
+
+
+def test_settings_tell_of_the_live_objects(recording: Recording) -> None:
+    """Model, loader and optimiser as the program built them: 8·16+16 + 16·3+3 parameters of 4 bytes."""
+    assert recording.run is not None
+    told = recording.run.settings
+    assert (told["num_workers"], told["batch_size"], told["batches"]) == (0, 4, 200)
+    assert (told["parameters"], told["parameter_bytes"]) == (195, 780)
+    assert told["optimizer_state_bytes"] == 2 * 780 + 4 * 4
+    assert told["optimizer"] == "AdamW"
+    assert str(told["dataset_file"]).endswith("training.py")
+    assert Path(TRAINING).read_text().splitlines()[int(str(told["dataset_line"])) - 1].strip().startswith("def __getitem__")
+
+
+def test_times_of_steps_agree_with_the_trace(long_run: Run, recording: Recording) -> None:
+    """The light window's own step times and its trace's step marks tell the same, to a tenth."""
+    events = recording.events
+    assert events is not None
+    marks = events.dur_ns[events.name_is(lambda name: name.startswith("ProfilerStep#"))]
+    light = next(one for one in long_run.told(0)["windows"] if one["name"] == "light")
+    assert abs(int(marks.sum()) - sum(light["step_ns"])) < 0.1 * sum(light["step_ns"])
+
+
+@pytest.mark.parametrize(
+    ("steps", "windows"), [(4, ["warmup", "baseline"]), (10, ["warmup", "baseline", "light"]), (13, 5), (20, 6)]
+)
+def test_short_jobs_get_what_fits(tmp_path: Path, steps: int, windows: list[str] | int) -> None:
+    """Every whole step counts: ten steps reach the light window, thirteen the deep one, twenty all of them."""
+    run = record(tmp_path / "run", [TRAINING, "loader", str(steps), "0", "0", "fork"], cwd=HERE)
+    assert (run.window_names() if isinstance(windows, list) else len(run.window_names())) == windows
+    assert run.result()["problem"] == ("no-steps" if steps < 8 else "")
+
+
+@pytest.mark.parametrize("start", ["fork", "spawn", "forkserver"])
+def test_worker_stages(tmp_path: Path, start: str) -> None:
+    """Each stage of two workers is timed, whatever starts them: 24 batches, their items' cost in `fetch`."""
+    run = record(tmp_path / "run", [TRAINING, "loader", "24", "2", "0.004", start], cwd=HERE)
+    assert run.code == 0, run.err
+    (recording,) = readers.read(run.folder)
+    spans = recording.loader
+    assert spans is not None
+    count = Counter((spans.stages[stage], int(worker)) for stage, worker in zip(spans.stage, spans.worker, strict=True))
+    for stage in ("fetch", "item_max", "collate", "serialise"):
+        assert {worker: number for (name, worker), number in count.items() if name == stage} == {0: 12, 1: 12}
+    assert count["next", -1] == 25
+    assert count["deserialise", -1] == 24
+    fetch = spans.dur_ns[spans.stage == spans.stages.index("fetch")]
+    assert fetch.min() >= 4 * 4_000_000
+    busiest = max((one for one in recording.stacks if one.where == "worker"), key=lambda one: one.count)
+    assert (busiest.function, Path(busiest.file).name) == ("__getitem__", "training.py")
+
+
+def test_validation_is_no_step(tmp_path: Path) -> None:
+    """Marks that turn out to lie in a validation are taken out of the trace; 24 training steps remain.
+
+    The light window holds one validation: its four fetches and the next epoch's first each begin anew.
+    """
+    run = record(tmp_path / "run", [PROGRAMS, "validating"], cwd=HERE)
+    told = run.told(0)
+    assert told["steps_seen"] == 24
+    names = names_in(run, "light")
+    assert names["uncork: between steps"] == 5
+    assert sum(count for name, count in names.items() if name.startswith("ProfilerStep#")) == 3
+
+
+def test_own_profiler_is_left_alone(tmp_path: Path) -> None:
+    """While a profiler of the program's own runs there is no window of ours; afterwards there are."""
+    run = record(tmp_path / "run", [PROGRAMS, "own_profiler"], cwd=HERE)
+    assert "own events True" in run.out
+    told = run.told(0)
+    assert told["user_profiler"]
+    assert "user-profiler" in told["notes"]
+    assert told["faults"] == []
+
+
+def test_own_cprofile_is_left_alone(tmp_path: Path) -> None:
+    """Under a cProfile of the program's own there is no window of functions and no stack in the deep one."""
+    run = record(tmp_path / "run", [PROGRAMS, "own_cprofile"], cwd=HERE)
+    assert "own functions True" in run.out
+    assert "functions" not in run.window_names()
+    assert "user-cprofile" in run.told(0)["notes"]
+
+
+def test_steps_of_many_calls_are_recorded_without_stacks(tmp_path: Path) -> None:
+    """A step of a quarter of a million Python calls would fill memory with stacks: they are left out, and it is said."""
+    run = record(tmp_path / "run", [PROGRAMS, "chatty"], cwd=HERE)
+    assert "stacks-too-many" in run.told(0)["notes"]
+    deep = next(one for one in run.told(0)["windows"] if one["name"] == "deep")
+    assert deep["trace_bytes"] < 5_000_000
+
+
+def test_pure_tensor_code_gets_windows_by_the_clock(tmp_path: Path) -> None:
+    """A program without a module, an optimiser or a loader is recorded for fixed times."""
+    run = record(tmp_path / "run", [PROGRAMS, "tensors", "9"], cwd=HERE)
+    told = run.told(0)
+    assert told["step_rule"] == "time"
+    assert "light" in run.window_names()
+    assert told["faults"] == []
+    assert names_in(run, "light")["aten::sin"] > 100
+
+
+def test_compiled_programs_compile_as_without_us(tmp_path: Path) -> None:
+    """Losses, graphs, graph breaks and recompilations of a compiled model are those of a plain run."""
+    watched = record(tmp_path / "run", [PROGRAMS, "compiled"], cwd=HERE)
+    alone = plain([PROGRAMS, "compiled"], cwd=HERE)
+    assert watched.out == alone.stdout
+    assert watched.err == alone.stderr
+    assert "graphs 1 breaks 0 recompiles 0" in alone.stdout
+    assert {"light", "deep"} <= set(watched.window_names())
+
+
+def test_parts_of_two_models_have_different_names(tmp_path: Path) -> None:
+    """The first model's parts carry bare paths, the second's its class before the path."""
+    run = record(tmp_path / "run", [PROGRAMS, "two_models"], cwd=HERE)
+    names = names_in(run, "light")
+    assert names["nn.Module: 0"] == 3
+    assert names["nn.Module: Judge.layers.0"] == 3
+
+
+def test_limit_of_steps(tmp_path: Path) -> None:
+    """``--steps 30`` ends the program at its thirtieth step, with its own clean-up, and exit code 0."""
+    run = record(tmp_path / "run", [PROGRAMS, "endless"], cwd=HERE, steps=30)
+    assert run.code == 0, run.err
+    assert run.told(0)["steps_seen"] == 30
+    assert run.out.endswith("tidied up\n")
+
+
+def test_exit_once_everything_is_recorded(tmp_path: Path) -> None:
+    """``--then exit`` ends the program when the last window is on disk."""
+    run = record(tmp_path / "run", [PROGRAMS, "endless"], cwd=HERE, then_exit=True)
+    assert run.code == 0, run.err
+    assert run.told(0)["complete"]
+    assert run.told(0)["steps_seen"] < 300
+    assert run.out.endswith("tidied up\n")
+
+
+def test_limit_of_time(tmp_path: Path) -> None:
+    """``--for 6s`` interrupts the program as Ctrl-C would; the exit code is 0 because it was asked for."""
+    run = record(tmp_path / "run", [PROGRAMS, "endless"], cwd=HERE, seconds=6)
+    assert run.code == 0
+    assert "tidied up" in run.out
+    assert run.told()["stopped_by_us"]
+    assert run.told()["signal"] == signal.SIGINT
+
+
+def test_interrupt_is_passed_on(tmp_path: Path) -> None:
+    """A SIGINT to the recorder reaches the program once; it tidies up and ends as one that was interrupted."""
+    child = subprocess.Popen(
+        command(tmp_path / "run", [PROGRAMS, "endless"]), cwd=HERE, env=environment(), stdout=subprocess.PIPE, text=True,
+        stderr=subprocess.DEVNULL, start_new_session=True,
+    )  # fmt: skip
+    wait_for(tmp_path / "run" / "rank0" / "deep.trace.json")
+    os.kill(child.pid, signal.SIGINT)
+    out, _ = child.communicate(timeout=60)
+    assert out.endswith("tidied up\n")
+    assert child.returncode == -signal.SIGINT
+    assert readers.read(tmp_path / "run")[0].deep is not None
+
+
+def test_armed_recording_waits_for_its_trigger(tmp_path: Path) -> None:
+    """With ``--arm`` no window begins before ``uncork trigger PID``."""
+    run = tmp_path / "run"
+    child = subprocess.Popen(
+        command(run, [PROGRAMS, "endless"], arm=True, then_exit=True), cwd=HERE, env=environment(), stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    wait_for(run / "rank0" / "recording.json")
+    before = json.loads((run / "rank0" / "recording.json").read_text())
+    assert before["windows"] == []
+    assert before["steps_seen"] > 0
+    trigger(child.pid)
+    _, err = child.communicate(timeout=60)
+    assert f"uncork trigger {child.pid}" in err
+    after = json.loads((run / "rank0" / "recording.json").read_text())
+    assert after["complete"]
+    assert after["windows"][0]["first_step"] > 0
+
+
+def wait_for(path: Path, seconds: float = 60) -> None:
+    """Wait until a file is there."""
+    until = time.monotonic() + seconds
+    while not path.exists():
+        assert time.monotonic() < until, f"{path} did not appear"
+        time.sleep(0.05)
