@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 from uncork.events import Kind
 from uncork.frames import is_users_frame, split_frame
-from uncork.timeline import HostSlices, Timeline
+from uncork.nesting import HostSlices
+from uncork.timeline import Timeline
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]

@@ -37,13 +37,8 @@ class Shares:
     close_pair: bool
 
 
-def class_shares(ledger: StepLedger, transfer: float = 1.0) -> Shares:
-    """Return what each class could give back on a rank.
-
-    Args:
-        ledger: Where its steps went.
-        transfer: Share of its exposed communication that is no waiting for other ranks.
-    """
+def class_shares(ledger: StepLedger) -> Shares:
+    """Return what each class could give back on a rank; waiting for other ranks is none of its own."""
     time = {cause: ledger.ns[place].astype(np.float64) for place, cause in enumerate(ledger.causes)}
     wall = np.maximum(ledger.step_ns - time.get("first_use", 0.0), 1.0)
     arithmetic = sum(float(time[cause].sum()) for cause in ARITHMETIC if cause in time)
@@ -56,7 +51,7 @@ def class_shares(ledger: StepLedger, transfer: float = 1.0) -> Shares:
             # On a device that mostly computes, what stands between the matrix products goes with them.
             bottleneck = Bottleneck.COMPUTE
         if bottleneck is not None:
-            rows[bottleneck] += spent * kind.recoverable * (transfer if cause == "comm" else 1.0)
+            rows[bottleneck] += spent * kind.recoverable
     whole = float(wall.sum())
     return Shares(
         mean={one: float(row.sum()) / whole for one, row in rows.items()},

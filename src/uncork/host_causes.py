@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from uncork.events import Kind
 from uncork.intervals import Intervals, complement, covered_ns, intersect, intervals, union
+from uncork.nesting import HostSlices
 from uncork.operators import (
     ALLOCATES,
     ALLOCATOR_CALL,
@@ -22,7 +23,7 @@ from uncork.operators import (
     WAIT_CALL,
     operator_classes,
 )
-from uncork.timeline import HostSlices, Timeline
+from uncork.timeline import Timeline
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
@@ -252,7 +253,8 @@ def _heavy(timeline: Timeline, idle: _Host) -> BoolArray:
     long = (host.self_ns >= HEAVY_OP_NS) & (2 * host.self_ns >= host.dur_ns)
     launches = idle.kind == Kind.RUNTIME
     launches[timeline.launch_op[timeline.launch_op >= 0]] = True
-    return works & long & ~enclosing(host, launches)
+    found: BoolArray = works & long & ~enclosing(host, launches)
+    return found
 
 
 def enclosing(host: HostSlices, wanted: BoolArray) -> BoolArray:

@@ -10,6 +10,7 @@ from uncork.executors import Executor
 from uncork.executors.local import Local
 from uncork.measure import Measured, Measurement, Missing, measure
 from uncork.measure.facts import Facts
+from uncork.measure.waiting import with_waits
 from uncork.quality import gate
 from uncork.recording import Recording
 from uncork.report import Report
@@ -58,6 +59,7 @@ def analyze_recordings(recordings: Iterable[Recording], *, views: bool = False) 
 def conclude(measured: Sequence[Measured]) -> Report:
     """Return the report on the measurements of all ranks."""
     measured, numbers = _in_order(measured)
+    measured = with_waits(measured, numbers)
     quality = gate(measured, numbers)
     ledger, step_ns = ledger_section(measured)
     findings, not_assessed, clear = assess(measured, numbers, step_ns)

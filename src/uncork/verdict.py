@@ -14,8 +14,9 @@ from uncork.classes import CONTRIBUTES_SHARE, Shares, class_shares, excess_of
 from uncork.findings import CLASSES, Bottleneck, Finding, Message, Quality, Verdict
 from uncork.measure import Measured, Ranks
 from uncork.measure.collectives import Collectives
-from uncork.measure.matching import Lateness, lateness, match
+from uncork.measure.matching import match
 from uncork.measure.step_ledger import StepLedger
+from uncork.measure.waiting import Lateness, lateness
 from uncork.quality import blocks
 from uncork.wording import summary, wrong_if
 
@@ -100,8 +101,8 @@ def _job(measured: Sequence[Measured], numbers: Sequence[int]) -> Job | None:
     if not places:
         return None
     ledgers = tuple(one for place in places if isinstance(one := measured[place][StepLedger], StepLedger))
-    late, transfer = _lateness(measured, places, numbers, ledgers)
-    per_rank = [class_shares(ledger, kept) for ledger, kept in zip(ledgers, transfer, strict=True)]
+    late = _lateness(measured, places, numbers, ledgers)
+    per_rank = [class_shares(ledger) for ledger in ledgers]
     shares = {one: float(np.median([rank.mean[one] for rank in per_rank])) for one in CLASSES}
     excess = None
     if late is not None and late.ranks:
@@ -122,21 +123,16 @@ def _job(measured: Sequence[Measured], numbers: Sequence[int]) -> Job | None:
 
 def _lateness(
     measured: Sequence[Measured], places: Sequence[int], numbers: Sequence[int], ledgers: Sequence[StepLedger]
-) -> tuple[Lateness | None, list[float]]:
-    """Return who waited for whom, and the share of each rank's exposed communication that is not waiting."""
-    whole = [1.0] * len(places)
-    collectives = [(place, one) for place in places if isinstance(one := measured[place].get(Collectives), Collectives)]
+) -> Lateness | None:
+    """Return who waited for whom; None where fewer than two ranks have collectives."""
+    collectives = [
+        (numbers[place], one) for place in places if isinstance(one := measured[place].get(Collectives), Collectives)
+    ]
     if len(collectives) < 2:
-        return None, whole
-    here = [numbers[place] for place, _ in collectives]
-    matched = match(Ranks([one for _, one in collectives], here))
+        return None
+    here = [number for number, _ in collectives]
     step_ns = float(np.mean([ledger.mean_step_ns for ledger in ledgers]))
-    late = lateness(matched, here, step_ns)
-    for column, (place, _) in enumerate(collectives):
-        at = places.index(place)
-        exposed = ledgers[at].mean_ns("comm")
-        whole[at] = max(0.0, 1 - int(late.waited_ns[column]) / exposed) if exposed else 1.0
-    return late, whole
+    return lateness(match(Ranks([one for _, one in collectives], here)), here, step_ns)
 
 
 def _agreement(per_rank: Sequence[Shares]) -> FloatArray:

@@ -5,7 +5,6 @@ rest of each rank's duration is waiting, and the rank that waits least is the on
 common clock is needed. Axes: matched collectives × ranks.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -138,61 +137,3 @@ def _side_by_side(ranks: Ranks[Collectives], found: dict[int, IntArray], count: 
         start[:, column] = one.start_ns[rows]
         size, step = np.maximum(size, one.bytes[rows]), np.maximum(step, one.step[rows])
     return size, np.full(count, len(found), np.int64), step, dur, exposed, start
-
-
-LATE_OF_ALL_WAITING = 0.25
-"""A late rank causes at least this share of all waiting (diagnosis section 9.7)."""
-LATE_OVER_CHANCE = 1.5
-"""… and at least this multiple of its equal part 1/n (same section)."""
-LATE_OF_STEP = 0.1
-"""Less waiting than this share of the median step is noise between ranks (same section; labelled traces: 0.08 on a
-noisy machine without a straggler, 0.2–0.7 with one)."""
-
-
-@dataclass(frozen=True, eq=False)
-class Lateness:
-    """Who the others wait for.
-
-    Args:
-        ranks: Numbers of the late ranks, the worst first.
-        wait_share: Share of the median step that a rank which is not late spends waiting.
-        caused_share: Share of all waiting that each rank causes, float64 (ranks,).
-        waited_ns: How long each rank waits per step, mean, int64 (ranks,).
-    """
-
-    ranks: tuple[int, ...]
-    wait_share: float
-    caused_share: npt.NDArray[np.float64]
-    waited_ns: IntArray
-
-
-def lateness(matched: Matched, numbers: Sequence[int], step_ns: float) -> Lateness:
-    """Return the ranks that the others wait for, if the waiting is worth it and theirs in most steps.
-
-    Args:
-        matched: Collectives side by side.
-        numbers: Rank numbers of its columns.
-        step_ns: Mean step time.
-    """
-    none = np.zeros(len(numbers))
-    inside = matched.within_steps()
-    if len(numbers) < 2 or not len(inside) or step_ns <= 0:
-        return Lateness((), 0.0, none, none.astype(np.int64))
-    wait, last = inside.wait_ns.sum(axis=1), inside.last
-    caused = np.bincount(last, wait, minlength=len(numbers))
-    share = caused / max(float(caused.sum()), 1.0)
-    late = (share >= LATE_OF_ALL_WAITING) & (share >= LATE_OVER_CHANCE / len(numbers))
-    late &= _in_most_steps(inside.step, wait, last, len(numbers))
-    waited = inside.waited_ns()
-    others = ~late if late.any() and not late.all() else np.ones(len(numbers), bool)
-    wait_share = float(np.median(waited[others].mean(axis=0))) / step_ns
-    order = [int(place) for place in np.argsort(-share) if late[place]] if wait_share >= LATE_OF_STEP else []
-    return Lateness(tuple(numbers[place] for place in order), wait_share, share, waited.mean(axis=1).astype(np.int64))
-
-
-def _in_most_steps(step: IntArray, wait: IntArray, last: IntArray, ranks: int) -> npt.NDArray[np.bool_]:
-    """Return for each rank whether it causes more than its equal part of the waiting in more than half of the steps."""
-    steps, back = np.unique(step, return_inverse=True)
-    caused = np.bincount(last * len(steps) + back, wait, minlength=ranks * len(steps)).reshape(ranks, len(steps))
-    most: npt.NDArray[np.bool_] = (caused > caused.sum(axis=0) / ranks).mean(axis=1) > 0.5
-    return most

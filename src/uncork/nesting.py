@@ -1,0 +1,140 @@
+"""Who nests in whom: the spans of host threads as nested slices."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from uncork.events import EventTable, Kind
+
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+_MOST_CLIP_ROUNDS = 16
+
+
+@dataclass(frozen=True, eq=False)
+class HostSlices:
+    """Spans on host threads, sorted by (track, start, longest first); all arrays have shape (slices,).
+
+    Args:
+        row: Row in the event table.
+        track: Index of the thread in the table's tracks.
+        start_ns: Start.
+        end_ns: End, cut to the parent's end where a broken recording lets a child outlive its parent.
+        parent: Index of the enclosing slice in these arrays, -1 for none.
+        depth: Number of enclosing slices.
+        self_ns: Duration without the children's.
+        clipped: How many slices had to be cut.
+    """
+
+    row: IntArray
+    track: IntArray
+    start_ns: IntArray
+    end_ns: IntArray
+    parent: IntArray
+    depth: IntArray
+    self_ns: IntArray
+    clipped: int
+
+    def __len__(self) -> int:
+        """Return the number of slices."""
+        return len(self.row)
+
+    @property
+    def dur_ns(self) -> IntArray:
+        """Return the durations."""
+        return self.end_ns - self.start_ns
+
+    def innermost(self, track: npt.ArrayLike, when_ns: npt.ArrayLike) -> IntArray:
+        """Return for each (track, moment) the deepest slice open then, -1 where there is none."""
+        tracks, when = np.asarray(track, np.int64), np.asarray(when_ns, np.int64)
+        found = np.full(when.shape, -1, np.int64)
+        for one in np.unique(tracks):
+            first, last = np.searchsorted(self.track, [one, one + 1])
+            asked = np.flatnonzero(tracks == one)
+            place = first + np.searchsorted(self.start_ns[first:last], when[asked], side="right") - 1
+            place[place < first] = -1
+            while True:
+                over = (place >= 0) & (self.end_ns[place] <= when[asked])
+                if not over.any():
+                    break
+                place[over] = self.parent[place[over]]
+            found[asked] = place
+        return found
+
+    def ancestor_where(self, wanted: BoolArray, of: npt.ArrayLike) -> IntArray:
+        """Return for each slice in `of` itself or the nearest enclosing slice for which `wanted` holds, else -1.
+
+        Args:
+            wanted: Shape (slices,).
+            of: Indices of slices; -1 stays -1.
+        """
+        place = np.array(of, np.int64)
+        if not len(self):
+            return np.full_like(place, -1)
+        while True:
+            climb = (place >= 0) & ~wanted[place]
+            if not climb.any():
+                return place
+            place[climb] = self.parent[place[climb]]
+
+
+def nest(table: EventTable, rows: IntArray) -> HostSlices:
+    """Return the rows of a table as nested slices.
+
+    Ties are ordered as Kineto nests them: longer first, then by ``Ev Idx``, then as in the file.
+    """
+    rows, start, end, track = _leave_frames(table, rows[table.dur_ns[rows] >= 0])
+    parent, depth, clipped = np.empty(0, np.int64), np.empty(0, np.int64), 0
+    for _ in range(_MOST_CLIP_ROUNDS):
+        parent, depth = _levels(track, start, end)
+        over = np.flatnonzero((parent >= 0) & (end > end[parent]))
+        if not len(over):
+            break
+        clipped += len(over)
+        end[over] = end[parent[over]]
+    dur = end - start
+    inner = parent >= 0
+    children = np.bincount(parent[inner], dur[inner], minlength=len(rows)).astype(np.int64)
+    return HostSlices(rows, track, start, end, parent, depth, np.maximum(dur - children, 0), clipped)
+
+
+def _leave_frames(table: EventTable, rows: IntArray) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+    """Return (rows, start, end, track) in order, regions that a ``with`` opens begun where its ``__enter__`` ends.
+
+    Such a region starts inside the frames of ``__enter__`` and outlives them; cut to their end it would be empty.
+    """
+    start, end, track = table.ts_ns[rows], table.end_ns[rows], table.track[rows].astype(np.int64)
+    index, frame = table.ints("Ev Idx")[rows], table.kind[rows] == Kind.PYTHON_FUNCTION
+    for _ in range(_MOST_CLIP_ROUNDS):
+        order = np.lexsort((index, -end, start, track))
+        rows, start, end, track, index, frame = (column[order] for column in (rows, start, end, track, index, frame))
+        parent, _ = _levels(track, start, end)
+        limit = end[np.maximum(parent, 0)]
+        # More after the frame than in it: rounded microseconds alone make an operator outlive its frame by a little.
+        over = (parent >= 0) & ~frame & frame[np.maximum(parent, 0)] & (end - limit > limit - start)
+        if not over.any():
+            break
+        start[over] = limit[over]
+    return rows, start, end, track
+
+
+def _levels(track: IntArray, start_ns: IntArray, end_ns: IntArray) -> tuple[IntArray, IntArray]:
+    """Return (parent, depth) of sorted slices: depth is how many earlier ones of the track are still open."""
+    count = len(start_ns)
+    if not count:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    origin = int(start_ns.min())
+    span = int(max(end_ns.max(), start_ns.max()) - origin) + 2
+    base = (track - track.min()) * span - origin
+    # A slice without length still encloses nothing and ends after it began.
+    opened, closed = start_ns + base, np.maximum(end_ns, start_ns + 1) + base
+    index = np.arange(count)
+    depth = np.maximum(index - np.searchsorted(np.sort(closed), opened, side="right"), 0)
+    key = np.sort(depth * count + index)
+    place = np.searchsorted(key, (depth - 1) * count + index, side="right") - 1
+    parent = key[place] % count
+    none = (depth == 0) | (key[place] // count != depth - 1) | (track[parent] != track)
+    parent[none] = -1
+    return parent, depth
