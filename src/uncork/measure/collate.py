@@ -41,7 +41,7 @@ class Collate(Measurement):
             return cls(code.share("collate"), location, "code")
         wait = LoaderWait.of(rank)
         if wait.iterator == "multi":
-            raise MissingEvidence("loader")
+            raise MissingEvidence("loader_stages")
         return cls(wait.collate_ns / wait.mean_ns if wait.mean_ns else 0.0, location, "operators")
 
 

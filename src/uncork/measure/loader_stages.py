@@ -72,7 +72,7 @@ class LoaderStages(Measurement):
         if spans is None or not len(spans.stage):
             if loads_nothing(rank):
                 return cls((), 0, 0, (), 0, 0, None)
-            raise MissingEvidence("loader")
+            raise MissingEvidence("loader_stages")
         numbers = sorted({int(one) for one in spans.worker[_at(spans, "fetch")]})
         asked = _at(spans, "next")
         with_workers = any(number >= 0 for number in numbers)

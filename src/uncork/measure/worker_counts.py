@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from uncork.measure import Measurement, MissingEvidence, Rank
-from uncork.measure.loader_stages import LoaderStages
+from uncork.measure.loader import loads_nothing
 from uncork.measure.machine import Machine
 
 
@@ -25,7 +25,8 @@ class WorkerCounts(Measurement):
         machine = Machine.of(rank)
         workers = machine.num_workers
         if workers is None:
-            workers = LoaderStages.of(rank).workers
-        if machine.cores is None and workers:
-            raise MissingEvidence("cores")
-        return cls(workers, machine.cores or 0)
+            workers = 0 if loads_nothing(rank) else None
+        missing = [name for name, value in (("settings", workers), ("cores", machine.cores)) if value is None]
+        if missing and workers != 0:
+            raise MissingEvidence(*missing)
+        return cls(workers or 0, machine.cores or 0)

@@ -39,7 +39,7 @@ class WorkerStarts(Measurement):
         if wait.iterator != "multi":
             return cls(0, 0, 0)
         if not wait.starts:
-            raise MissingEvidence("loader")
+            raise MissingEvidence("epoch")
         steps = max(len(wait.wait_ns), 1)
         mean = wait.start_ns // wait.starts
         return cls(wait.starts, mean * max(wait.starts - 1, 1) // steps, mean)
