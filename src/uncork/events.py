@@ -113,8 +113,8 @@ class Strings:
 class ArgColumn:
     """One key of the events' ``args``: sparse, with one part per type of value that occurs.
 
-    Each part is (rows, values): int64 rows in ascending order and their values; texts and nested values are
-    indices into the table's `Strings`.
+    Each part is (rows, values): rows in ascending order and their values, ints as int64; texts and nested values are
+    indices into the table's `Strings`. Rows and indices may be int32, to keep large recordings small.
     """
 
     ints: tuple[IntArray, IntArray] | None = None

@@ -10,7 +10,7 @@ from uncork.events import ArgColumn, EventTable, IntArray, Kind, Strings, Track
 from uncork.readers.columns import ABSENT, NOT_A_NUMBER, Scanned, distinct
 from uncork.readers.damage import sound_times
 from uncork.readers.metadata import TrackNames, track_names
-from uncork.readers.selection import merged, renumbered
+from uncork.readers.selection import merged, new_rows, renumbered
 from uncork.readers.vocabulary import ARGS, FLOWS, kinds_of
 
 BoolArray = npt.NDArray[np.bool_]
@@ -23,6 +23,7 @@ def assemble(scanned: Scanned) -> tuple[EventTable, Counter[str]]:
     held twice.
     """
     repairs = Counter(scanned.repairs)
+    repairs["invalid_utf8"] += _invalid_texts(scanned.strings)
     names = track_names(scanned)
     kind = kinds_of(scanned, names)
     keep = ~scanned.in_phase("ME")
@@ -50,6 +51,15 @@ def assemble(scanned: Scanned) -> tuple[EventTable, Counter[str]]:
     )
     table = sound_times(table, scanned, repairs)
     return replace(table, ts_ns=table.ts_ns + _base_ns(scanned)), +repairs
+
+
+def _invalid_texts(strings: Strings) -> int:
+    """Return how many distinct texts are no UTF-8."""
+    try:
+        bytes(strings.blob).decode()
+    except UnicodeDecodeError:
+        return sum("\ufffd" in strings.text(index) for index in range(len(strings)))
+    return 0
 
 
 def _base_ns(scanned: Scanned) -> int:
@@ -129,7 +139,7 @@ def _tracks(scanned: Scanned, names: TrackNames, kept: IntArray) -> tuple[tuple[
 def _args(scanned: Scanned, keep: BoolArray) -> dict[str, ArgColumn]:
     """Return the arguments of the kept events under their newest spelling."""
     found: dict[str, ArgColumn] = {}
-    row_of = None if keep.all() else np.cumsum(keep, dtype=np.int64) - 1
+    row_of = None if keep.all() else new_rows(keep)
     for key in list(scanned.args):
         part = renumbered(scanned.args.pop(key), keep, row_of)
         if part is not None:

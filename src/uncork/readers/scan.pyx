@@ -979,7 +979,7 @@ cdef class CompiledScanner:
             parts = {}
             for kind in range(4):
                 if self.args[k].rows[kind].n:
-                    rows = array_of(&self.args[k].rows[kind], np.uint32)
+                    rows = array_of(&self.args[k].rows[kind], np.int32)
                     parts[("ints", "floats", "texts", "nested")[kind]] = (
                         rows, array_of(&self.args[k].vals[kind], WIDTHS[kind])
                     )

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from uncork.events import ArgColumn, EventTable, IntArray
+from uncork.events import ArgColumn, EventTable
 
 _PARTS = ("ints", "floats", "texts", "nested")
 
@@ -13,7 +13,7 @@ _PARTS = ("ints", "floats", "texts", "nested")
 def select(table: EventTable, keep: npt.NDArray[np.bool_]) -> EventTable:
     """Return some rows of a table, tracks and strings shared."""
     kept = np.flatnonzero(keep)
-    row_of = np.cumsum(keep, dtype=np.int64) - 1
+    row_of = new_rows(keep)
     return replace(
         table,
         ts_ns=table.ts_ns[kept],
@@ -27,7 +27,14 @@ def select(table: EventTable, keep: npt.NDArray[np.bool_]) -> EventTable:
     )
 
 
-def renumbered(column: ArgColumn, keep: npt.NDArray[np.bool_], row_of: IntArray | None) -> ArgColumn | None:
+def new_rows(keep: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
+    """Return the number each row has once the others are left out, (rows,); meaningless for those left out."""
+    return np.cumsum(keep, dtype=np.int32) - np.int32(1)
+
+
+def renumbered(
+    column: ArgColumn, keep: npt.NDArray[np.bool_], row_of: npt.NDArray[np.int32] | None
+) -> ArgColumn | None:
     """Return a column without the rows that are left out; None where nothing remains.
 
     Args:
