@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from uncork import readers
-from uncork.recording import FunctionTable, Recording, RunInfo, SpanTable, Window
+from uncork.recording import FunctionTable, Recording, RunInfo, SampleTable, SpanTable, Window
 from uncork.testing.kineto import BASE_NS, FIRST_NS, write_traces
 from uncork.testing.sketch import Sketch, SketchError, nanoseconds, read_sketch
-from uncork.testing.snapshots import write_snapshot
+from uncork.testing.snapshots import byte_size, write_snapshot
 
 _WINDOW = re.compile(r"(\S+) (\d+) x (\S+)")
 _FUNCTION = re.compile(r"(\S+):(\d+) (\S+) (\d+) x (\S+) (\S+)")
@@ -42,7 +42,17 @@ def _with_recorder(known: Sketch, rank: int, recording: Recording) -> Recording:
         functions=_functions(functions) if functions else recording.functions,
         loader=_loader(known, rank) or recording.loader,
         snapshot=_snapshot(known, rank) or recording.snapshot,
+        samples=_samples([rest for word, rest in lines if word == "samples"]) or recording.samples,
     )
+
+
+def _samples(lines: list[str]) -> SampleTable | None:
+    series = {}
+    for line in lines:
+        name, *words = line.split()
+        values = np.array([byte_size(word) if word[-1].isalpha() else float(word) for word in words], np.float64)
+        series[name] = (BASE_NS + FIRST_NS + np.arange(len(values), dtype=np.int64) * 1_000_000_000, values)
+    return SampleTable(series) if series else None
 
 
 def _snapshot_lines(known: Sketch, rank: int) -> list[str]:

@@ -30,6 +30,7 @@ Around them:
 * What the recorder of ``uncork run`` adds to a trace: the track ``loader`` (or ``loader N`` for a worker) holds its
   times of the DataLoader, ``setting NAME VALUE`` what it read from the objects, ``window NAME N x DURATION`` a stretch
   of steps, ``function FILE:LINE NAME CALLS x SELF TOTAL`` a line of cProfile.
+* ``samples NAME VALUE VALUE …`` are figures sampled once a second (``process_rss_bytes 1GiB 1.5GiB``).
 * ``snapshot …`` is a line of a memory snapshot (`uncork.testing.snapshots`); a sketch of such lines only is no trace.
 """
 
@@ -185,7 +186,7 @@ def _read_line(sketch: Sketch, line: str) -> None:
         sketch.fields |= json.loads(rest)
     elif word == "with":
         sketch.fields |= {_FLAGS.get(flag, flag): 1 for flag in rest.split()}
-    elif word in ("setting", "window", "function", "snapshot"):
+    elif word in ("setting", "window", "function", "snapshot", "samples"):
         sketch.extras.append((rank, word, rest))
     else:
         sketch.blocks[-1].events.extend(_events(line, rank))

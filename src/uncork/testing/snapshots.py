@@ -62,11 +62,11 @@ def _read_line(snapshot: _Snapshot, line: str) -> None:
     word, _, rest = line.partition(" ")
     now_us = START_US + STEP_US * len(snapshot.actions)
     if word == "reserved":
-        snapshot.reserved.append(_bytes(rest))
+        snapshot.reserved.append(byte_size(rest))
     elif word == "without":
         snapshot.history = False
     elif word == "old":
-        _open(snapshot, f"old {len(snapshot.live)}", _bytes(rest), [])
+        _open(snapshot, f"old {len(snapshot.live)}", byte_size(rest), [])
     elif word == "step":
         region = {"stage": "START", "name": f"Optimizer.step#{rest}.step", "device": 0, "time_us": now_us}
         snapshot.regions.append(region)
@@ -76,7 +76,7 @@ def _read_line(snapshot: _Snapshot, line: str) -> None:
             raise SketchError("an allocation is written as 'snapshot alloc NAME SIZE FRAMES'")
         for number in range(int(found[2] or 1)):
             name = f"{found[1]}{number}" if found[2] else found[1]
-            block = _open(snapshot, name, _bytes(found[3]), _frames(found[4] or ""))
+            block = _open(snapshot, name, byte_size(found[3]), _frames(found[4] or ""))
             snapshot.actions.append(_action("alloc", block, now_us + STEP_US * number))
     elif word == "free":
         name, _, frames = rest.partition(" ")
@@ -87,10 +87,10 @@ def _read_line(snapshot: _Snapshot, line: str) -> None:
         found = re.fullmatch(r"(\S+)(?: free (\S+))?(?: (.*))?", rest)
         if not found:
             raise SketchError("an out-of-memory is written as 'snapshot oom SIZE free SIZE FRAMES'")
-        failed = {"address": 0, "requested_size": _bytes(found[1]), "frames": _frames(found[3] or "")}
+        failed = {"address": 0, "requested_size": byte_size(found[1]), "frames": _frames(found[3] or "")}
         action = _action("oom", failed, now_us)
         if found[2]:
-            action["device_free"] = _bytes(found[2])
+            action["device_free"] = byte_size(found[2])
         snapshot.actions.append(action)
     else:
         raise SketchError(f"'{word}' is no line of a snapshot")
@@ -146,7 +146,8 @@ def _frames(text: str) -> list[dict[str, object]]:
     return frames
 
 
-def _bytes(text: str) -> int:
+def byte_size(text: str) -> int:
+    """Return the bytes of a size such as ``1.5GiB``."""
     found = _SIZE.fullmatch(text.strip())
     if not found:
         raise SketchError(f"'{text}' is not a size such as 2GiB")

@@ -1,0 +1,67 @@
+"""BandwidthKernels: kernels that mostly read and write memory, by what they do and who launches them."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from uncork.findings import Location
+from uncork.kernels import CLASSES, kernel_classes
+from uncork.ledger import device_causes
+from uncork.measure import Measurement, MissingEvidence, Rank
+from uncork.measure.whereabouts import locate
+
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class BandwidthKernels(Measurement):
+    """Bandwidth-bound device work in the steps of one rank.
+
+    Args:
+        per_step: Number of such kernels, copies within the device and fills.
+        by_class: (class of `uncork.kernels.CLASSES`, mean time per step in ns), the longest first.
+        location: The operator that launches most of the time, and its place.
+        location_share: Its part of the time.
+    """
+
+    per_step: float
+    by_class: tuple[tuple[str, int], ...]
+    location: Location
+    location_share: float
+
+    @classmethod
+    def of(cls, rank: Rank) -> "BandwidthKernels":
+        """Return the bandwidth-bound work of a rank; needs device records."""
+        timeline = rank.timeline
+        device, steps = timeline.device, timeline.steps
+        if not len(device):
+            raise MissingEvidence("device")
+        step = np.searchsorted(steps.start_ns, device.start_ns, side="right") - 1
+        inside = (step >= 0) & (device.start_ns < steps.end_ns[np.maximum(step, 0)])
+        rows = np.flatnonzero(inside & (device_causes(timeline) == "bandwidth"))
+        dur = device.dur_ns[rows]
+        count = max(len(steps), 1)
+        by_class = np.bincount(kernel_classes(timeline.events, device.row[rows]), dur, minlength=len(CLASSES))
+        order = np.argsort(-by_class, kind="stable")
+        location, share = _heaviest(rank, timeline.launch_op[rows], dur)
+        return cls(
+            per_step=len(rows) / count,
+            by_class=tuple((CLASSES[code], int(by_class[code]) // count) for code in order.tolist() if by_class[code]),
+            location=location,
+            location_share=share,
+        )
+
+
+def _heaviest(rank: Rank, op: IntArray, dur_ns: IntArray) -> tuple[Location, float]:
+    """Return the place whose operators launch most time, and its part of all."""
+    known = op >= 0
+    if not known.any():
+        return Location(), 0.0
+    used, back = np.unique(op[known], return_inverse=True)
+    spent = np.bincount(back, dur_ns[known])
+    sums: dict[Location, float] = {}
+    for place, time in zip(locate(rank, used), spent.tolist(), strict=True):
+        sums[place] = sums.get(place, 0.0) + time
+    best = max(sums, key=sums.__getitem__)
+    return best, sums[best] / max(float(dur_ns.sum()), 1.0)
