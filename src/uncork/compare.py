@@ -1,6 +1,7 @@
 """Compare: what changed between two Reports."""
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,6 +15,8 @@ from uncork.report import Report, finding_texts, from_json
 
 # A saved report is read whole; larger files are recordings.
 _MOST_REPORT_BYTES = 64_000_000
+# Standard errors that a change must exceed: two are about 95 % for normal noise.
+_ERRORS = 2
 # An operator that moved by less than this share of the step is left out.
 _SMALL_CHANGE_SHARE = 0.001
 
@@ -44,8 +47,8 @@ class Comparison:
 
     Args:
         step: Step time.
-        noise_share: Spread of the steps, the larger of both sides: the distance between the quartiles over the
-            median; None where a side has fewer than four steps.
+        noise_share: How far the two medians may lie apart by chance (two standard errors, as a share of before);
+            None where a side has fewer than four steps.
         measured_without_profiler: Both step times come from steps no profiler watched.
         verdict: Bottleneck before and after.
         busy_share: Device (or operator) busy share before and after, None where unknown.
@@ -112,14 +115,13 @@ def load(path: Path) -> Report:
 
 def compare(before: Report, after: Report) -> Comparison:
     """Return what changed; comparing a report with itself changes nothing."""
-    quiet = _quiet_step(before), _quiet_step(after)
+    quiet = _quiet_steps(before), _quiet_steps(after)
     bare = None not in quiet
-    steps = quiet if bare else (before.run.get("median_step_ns"), after.run.get("median_step_ns"))
+    was_step, now_step = quiet if bare else (_recorded_steps(before), _recorded_steps(after))
     was, now = _by_place(before.findings), _by_place(after.findings)
-    spreads = [_spread(report) for report in (before, after)]
     return Comparison(
-        step=Change("step", steps[0] or 0, steps[1] or 0),
-        noise_share=None if None in spreads else max(spread for spread in spreads if spread is not None),
+        step=Change("step", was_step.median_ns, now_step.median_ns) if was_step and now_step else Change("step", 0, 0),
+        noise_share=_noise_share(was_step, now_step),
         measured_without_profiler=bare,
         verdict=(before.verdict.bottleneck, after.verdict.bottleneck),
         busy_share=(before.run.get("busy_share"), after.run.get("busy_share")),
@@ -128,7 +130,9 @@ def compare(before: Report, after: Report) -> Comparison:
             {entry.cause: entry.ns_per_step for entry in after.ledger},
             0,
         ),
-        operators=_changes(_operators(before), _operators(after), _SMALL_CHANGE_SHARE * (steps[0] or 0)),
+        operators=_changes(
+            _operators(before), _operators(after), _SMALL_CHANGE_SHARE * (was_step.median_ns if was_step else 0)
+        ),
         gone=tuple(finding for key, finding in was.items() if key not in now),
         new=tuple(finding for key, finding in now.items() if key not in was),
         kept=tuple(finding for key, finding in now.items() if key in was),
@@ -137,20 +141,49 @@ def compare(before: Report, after: Report) -> Comparison:
 
 def _by_place(findings: Sequence[Finding]) -> dict[tuple[str, str | None, str | None], Finding]:
     """Return findings by what makes them the same: rule, module and file; lines move when code is edited."""
-    return {(one.rule, one.location.module, one.location.file): one for one in reversed(findings)}
+    found: dict[tuple[str, str | None, str | None], Finding] = {}
+    for one in findings:
+        found.setdefault((one.rule, one.location.module, one.location.file), one)
+    return found
 
 
-def _quiet_step(report: Report) -> int | None:
-    """Return the median step of the recorder's window without a profiler, or None."""
+@dataclass(frozen=True)
+class _Steps:
+    """Step times of one side: their median, and the standard error of that median in ns, None if unknown."""
+
+    median_ns: int
+    error_ns: float | None
+
+    @classmethod
+    def of(cls, figures: Mapping[str, Any]) -> "_Steps | None":
+        """Return the steps that a run or one of its windows describes, None where it has none.
+
+        The standard error of a median is 1.2533 σ / √n, and for a normal spread σ is the distance between the
+        quartiles / 1.349; quartiles, since a shared machine makes a few steps very slow.
+        """
+        median, spread, count = figures.get("median_step_ns"), figures.get("spread_share"), figures.get("steps")
+        if not median:
+            return None
+        error = None if spread is None or not count else 1.2533 * spread * median / 1.349 / math.sqrt(count)
+        return cls(int(median), error)
+
+
+def _quiet_steps(report: Report) -> _Steps | None:
+    """Return the steps of the recorder's window without a profiler, or None."""
     for window in report.run.get("windows", ()):
-        if window["name"] == "baseline" and window["median_step_ns"]:
-            return int(window["median_step_ns"])
+        if window["name"] == "baseline":
+            return _Steps.of(window)
     return None
 
 
-def _spread(report: Report) -> float | None:
-    spread = report.run.get("step_spread_share")
-    return None if spread is None else float(spread)
+def _recorded_steps(report: Report) -> _Steps | None:
+    return _Steps.of({**report.run, "spread_share": report.run.get("step_spread_share")})
+
+
+def _noise_share(before: _Steps | None, after: _Steps | None) -> float | None:
+    if before is None or after is None or before.error_ns is None or after.error_ns is None:
+        return None
+    return _ERRORS * math.hypot(before.error_ns, after.error_ns) / before.median_ns
 
 
 def _operators(report: Report) -> dict[str, int]:

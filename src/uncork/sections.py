@@ -97,6 +97,7 @@ def _observed(facts: Facts) -> Section:
                 "name": window.name,
                 "steps": len(window.step_ns),
                 "median_step_ns": medians.get(window.name),
+                "spread_share": _spread_share(np.array(window.step_ns, np.int64)),
                 "overhead_ratio": medians[window.name] / baseline if baseline and window.name in medians else None,
             }
             for window in run.windows

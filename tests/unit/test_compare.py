@@ -26,9 +26,14 @@ def test_a_report_compared_with_itself_changes_nothing():
     ("after_ms", "says"),
     [(50, "compare.faster"), (97, "compare.noise"), (101, "compare.noise"), (110, "compare.slower")],
 )
-def test_a_change_within_the_spread_of_the_steps_is_called_noise(after_ms, says):
-    """From 99 ms with a spread of 4 %: 97 and 101 ms are noise (2 %), 50 and 110 ms are not."""
+def test_a_change_within_what_chance_allows_is_called_noise(after_ms, says):
+    """Five steps with quartiles 4 % apart: medians may differ by 4.7 %, so 97 and 101 of 99 ms are noise."""
     assert compare(starved_report(), with_step(starved_report(), after_ms * MS)).sentence.id == says
+
+
+def test_noise_is_two_standard_errors_of_both_medians():
+    """1.2533 × 4 % / 1.349 / √5 = 1.662 % on each side; times √2 times 2 makes 4.701 %."""
+    assert compare(starved_report(), starved_report()).noise_share == pytest.approx(0.04701, abs=1e-5)
 
 
 def test_without_a_spread_no_change_is_called_noise():
@@ -75,7 +80,7 @@ def test_ledger_and_operators_show_the_largest_change_first():
 
 def test_steps_without_a_profiler_are_preferred_where_both_sides_have_them():
     """The baseline windows decide the step time, and the comparison says so."""
-    windows = [{"name": "baseline", "steps": 5, "median_step_ns": 80 * MS, "overhead_ratio": 1.0}]
+    windows = [{"name": "baseline", "steps": 5, "median_step_ns": 80 * MS, "spread_share": 0.1, "overhead_ratio": 1.0}]
     before = replace(starved_report(), run={**starved_report().run, "windows": windows})
     comparison = compare(before, before)
     assert comparison.step.before_ns == 80 * MS
