@@ -37,7 +37,7 @@ format: $(VENV)/.tests
 
 docs: $(VENV)/.tests
 	$(PIP) install --group docs
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 ci:
 	@status=0; $(MAKE) check || status=1; $(MAKE) test || status=1; exit $$status
