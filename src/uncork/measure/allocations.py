@@ -39,29 +39,29 @@ class Allocations:
     reserved_end_bytes: int
     reserved_change_bytes: IntArray
 
-    def in_use_bytes(self, weight: npt.NDArray[np.float64] | None = None) -> npt.NDArray[np.float64] | IntArray:
+    def in_use_bytes(self, size_bytes: IntArray) -> IntArray:
         """Return the bytes in use before the first action and after each, shape (actions + 1,).
 
         Args:
-            weight: Factor for each block's size, for what-if; 1 where left out.
+            size_bytes: Size of each block: its own, or what it would be after a change.
         """
-        size = self.size_bytes if weight is None else self.size_bytes * weight
-        change = np.zeros(self.actions + 2, size.dtype)
-        np.add.at(change, self.birth + 1, size)
-        np.subtract.at(change, self.death + 1, size)
-        in_use: npt.NDArray[np.float64] | IntArray = np.cumsum(change)[: self.actions + 1]
+        change = np.zeros(self.actions + 2, np.int64)
+        np.add.at(change, self.birth + 1, size_bytes)
+        np.subtract.at(change, self.death + 1, size_bytes)
+        in_use: IntArray = np.cumsum(change)[: self.actions + 1]
         return in_use
 
     @cached_property
     def allocated_bytes(self) -> IntArray:
         """Return the allocated bytes before the first action and after each, shape (actions + 1,)."""
-        return self.in_use_bytes().astype(np.int64)
+        return self.in_use_bytes(self.size_bytes)
 
     @cached_property
     def reserved_bytes(self) -> IntArray:
         """Return the reserved bytes before the first action and after each, shape (actions + 1,)."""
         change = np.concatenate([[0], np.cumsum(self.reserved_change_bytes)])
-        return np.maximum(self.reserved_end_bytes - change[-1] + change, 0).astype(np.int64)
+        reserved: IntArray = np.maximum(self.reserved_end_bytes - change[-1] + change, 0).astype(np.int64)
+        return reserved
 
     @property
     def peak(self) -> int:

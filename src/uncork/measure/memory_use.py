@@ -42,7 +42,7 @@ class MemoryUse(Measurement):
 
 def _recorded(rank: Rank) -> Iterator[SnapshotMemory | TraceMemory]:
     """Yield what was recorded of the device's memory, the most exact first."""
-    kinds: tuple[type[SnapshotMemory] | type[TraceMemory], ...] = (SnapshotMemory, TraceMemory)
+    kinds: tuple[type[SnapshotMemory | TraceMemory], ...] = (SnapshotMemory, TraceMemory)
     for kind in kinds:
         try:
             found = kind.of(rank)

@@ -1,6 +1,7 @@
-"""What is drawn of memory: sizes over time by category, the segments' blocks, and rows of owners; all of bounded size."""
+"""What is drawn of memory: sizes over time by category, the segments' blocks, rows of owners; of bounded size."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -37,15 +38,15 @@ def owner_rows(owners: Sequence[Owner], whole_bytes: int) -> list[dict[str, Any]
 
 
 def curve(blocks: Allocations, category: IntArray, time_ns: IntArray) -> dict[str, Any]:
-    """Return allocated, reserved and each category over the actions, at up to `MOST_POINTS` moments, the peak among them.
+    """Return allocated, reserved and each category over the actions, at up to `MOST_POINTS` moments.
 
-    ``time_ns`` counts from the first action; it is None where the snapshot has no times.
+    The peak is among them.     ``time_ns`` counts from the first action; it is None where the snapshot has no times.
     """
     places = chosen(blocks.allocated_bytes)
     columns = {}
     for code, word in enumerate(CATEGORIES):
         if (category == code).any():
-            columns[word] = blocks.in_use_bytes(np.where(category == code, 1.0, 0.0))[places].astype(np.int64).tolist()
+            columns[word] = blocks.in_use_bytes(np.where(category == code, blocks.size_bytes, 0))[places].tolist()
     timed = len(time_ns) > 0 and int(time_ns.min()) >= 0
     since = np.concatenate([[0], time_ns - time_ns[0]])[places].tolist() if timed else None
     return {
@@ -77,7 +78,7 @@ def chosen(values: IntArray) -> IntArray:
     if count <= MOST_POINTS:
         return np.arange(count)
     starts = np.linspace(0, count, MOST_POINTS - 1, dtype=np.int64)
-    largest = [int(first + values[first:last].argmax()) for first, last in zip(starts, starts[1:], strict=False)]
+    largest = [int(first + values[first:last].argmax()) for first, last in pairwise(starts)]
     return np.unique([0, *largest, count - 1])
 
 
@@ -89,7 +90,8 @@ def segments_map(snapshot: MemorySnapshot, device: int) -> dict[str, Any]:
     order = np.lexsort((blocks.address, blocks.segment))
     first = np.searchsorted(blocks.segment[order], np.arange(len(segments.device)))
     last = np.searchsorted(blocks.segment[order], np.arange(len(segments.device)), side="right")
-    shown, drawn = [], 0
+    shown: list[dict[str, Any]] = []
+    drawn = 0
     for segment in mine[:MOST_SEGMENTS].tolist():
         rows = order[first[segment] : last[segment]]
         if drawn + len(rows) > MOST_BLOCKS and shown:

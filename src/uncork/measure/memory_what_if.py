@@ -48,9 +48,7 @@ EVERY_BYTES = 1 << 20
 """Smaller savings are not worth a line."""
 
 
-def savings(
-    blocks: Allocations, category: IntArray, parts: dict[str, npt.NDArray[np.bool_]]
-) -> tuple[Saving, ...]:
+def savings(blocks: Allocations, category: IntArray, parts: dict[str, npt.NDArray[np.bool_]]) -> tuple[Saving, ...]:
     """Return what each change saves at the peak, the largest first; the peak may move to another moment.
 
     Args:
@@ -70,7 +68,8 @@ def savings(
             for word, kept in stays.items():
                 if word in masks:
                     weight[masks[word]] = kept[end]
-            ends.append(max(peak - int(blocks.in_use_bytes(weight).max()), 0))
+            smaller = np.round(blocks.size_bytes * weight).astype(np.int64)
+            ends.append(max(peak - int(blocks.in_use_bytes(smaller).max()), 0))
         if max(ends) >= EVERY_BYTES:
             found.append(Saving(change, min(ends), max(ends)))
     return tuple(sorted(found, key=lambda one: (-one.high_bytes, one.change)))

@@ -18,9 +18,13 @@ BoolArray = npt.NDArray[np.bool_]
 SHORT_LIVED_ALLOCATIONS = 16
 """A block made and freed within so few allocations is an operator's scratch space; layers hold theirs for longer."""
 PHASES = ("start_up", "forward", "backward", "optimizer", "other")
-_ENGINE = re.compile(r"torch::autograd::(Engine|Node::operator|generated::\w+::apply|AccumulateGrad)|Backward\d*::apply")
+_ENGINE = re.compile(
+    r"torch::autograd::(Engine|Node::operator|generated::\w+::apply|AccumulateGrad)|Backward\d*::apply"
+)
 _NODE = re.compile(r"(\w+Backward\d*|AccumulateGrad)::apply")
-_OPTIMIZER_FILE = re.compile(r"[/\\](torch[/\\]optim|[\w.-]*optim\w*)[/\\]|optim\w*\.py$|bitsandbytes|apex", re.IGNORECASE)
+_OPTIMIZER_FILE = re.compile(
+    r"[/\\](torch[/\\]optim|[\w.-]*optim\w*)[/\\]|optim\w*\.py$|bitsandbytes|apex", re.IGNORECASE
+)
 _OPTIMIZER_FUNCTION = re.compile(r"^(step|_?init_group|init_state|update_step|_(single|multi|foreach|fused)\w*)$")
 _MODULE_FILE = re.compile(r"torch[/\\]nn[/\\]modules[/\\]module\.py$")
 _SET_UP = re.compile(r"^(_apply|to|cuda|half|bfloat16|float|double|to_empty|load_state_dict|reset_parameters)$")
@@ -88,7 +92,7 @@ class StackKinds:
         return "forward" if self.forward[stack] else "other"
 
     def place(self, stack: int) -> Location:
-        """Return the innermost frame of the user's own code, else the backward node, else the innermost Python frame."""
+        """Return the innermost frame of the user's own code, else the backward node, else the innermost frame."""
         frames = self.stacks.frames(stack).tolist()
         python = [frame for frame in frames if self.stacks.file[frame].endswith(".py")]
         user = next((frame for frame in python if is_users(self.stacks.file[frame])), None)

@@ -39,7 +39,9 @@ class ZeroedGradients(Measurement):
         if not region.any():
             raise MissingEvidence("optimizer_regions")
         around = host.ancestor_where(region, np.arange(len(host)))
-        writes = np.flatnonzero((around >= 0) & table.name_is(_WRITES)[host.row] & (table.kind[host.row] == Kind.CPU_OP))
+        writes = np.flatnonzero(
+            (around >= 0) & table.name_is(_WRITES)[host.row] & (table.kind[host.row] == Kind.CPU_OP)
+        )
         steps = max(len(timeline.steps), 1)
         op = timeline.launch_op
         launched = (op >= 0) & (around[np.maximum(op, 0)] >= 0)

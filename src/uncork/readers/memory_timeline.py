@@ -1,6 +1,7 @@
-"""Memory timelines: what ``export_memory_timeline`` writes as JSON, sizes by category or single events (``.raw.json``)."""
+"""Memory timelines: what ``export_memory_timeline`` writes as JSON, sizes by category or single events."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -16,8 +17,6 @@ ORDER = 20
 _BEGINNING = re.compile(rb"\s*\[\s*\[\s*-?\d+\s*[,\]]")
 _MOST_BYTES = 512 << 20
 """Read whole; torch writes a few KB per step."""
-_Sizes = tuple[list[int], list[list[int]]]
-_Events = list[tuple[int, int, int, int]]
 
 
 def claims(head: bytes, path: Path) -> bool:  # noqa: ARG001 - the name says nothing
@@ -32,9 +31,10 @@ def read(path: Path, progress: Progress | None = None) -> list[Recording]:
         UnreadableError: The file is damaged or holds other numbers.
     """
     document = _document(path, progress)
-    for shape, build in ((_Sizes, _from_sizes), (_Events, _from_events)):
+    builders: tuple[Callable[[bytes], MemoryTimeline], ...] = (_from_sizes, _from_events)
+    for build in builders:
         try:
-            timeline = build(msgspec.json.decode(document, type=shape))
+            timeline = build(document)
         except (msgspec.DecodeError, ValueError, OverflowError, RecursionError):
             continue
         return [Recording(source=str(path), format="memory-timeline", snapshot=timeline)]
@@ -56,18 +56,19 @@ def _document(path: Path, progress: Progress | None) -> bytes:
     return b"".join(parts)
 
 
-def _from_sizes(document: _Sizes) -> MemoryTimeline:
+def _from_sizes(document: bytes) -> MemoryTimeline:
     """Return a timeline from times in µs and sizes whose first column is empty."""
-    times, sizes = document
+    times, sizes = msgspec.json.decode(document, type=tuple[list[int], list[list[int]]])
     columns = np.array(sizes, np.int64).reshape(len(times), 1 + len(CATEGORIES))
     if not len(times):
         raise ValueError("nothing recorded")
     return _ordered(np.array(times, np.int64) * 1000, columns[:, 1:])
 
 
-def _from_events(document: _Events) -> MemoryTimeline:
+def _from_events(document: bytes) -> MemoryTimeline:
     """Return a timeline from (time in ns or -1, action, change in bytes, category): sizes add up from the changes."""
-    events = np.array(document, np.int64).reshape(len(document), 4)
+    rows = msgspec.json.decode(document, type=list[tuple[int, int, int, int]])
+    events = np.array(rows, np.int64).reshape(len(rows), 4)
     if not len(events) or not ((events[:, 3] >= 0) & (events[:, 3] < len(CATEGORIES))).all():
         raise ValueError("nothing recorded, or unknown categories")
     before = events[:, 0] < 0
@@ -77,7 +78,7 @@ def _from_events(document: _Events) -> MemoryTimeline:
     change = np.zeros((len(events), len(CATEGORIES)), np.int64)
     change[np.arange(len(events)), events[order, 3]] = events[order, 2]
     sizes = np.cumsum(change, axis=0)
-    last = np.append(np.diff(times[order]) > 0, True)  # noqa: FBT003 - a mask
+    last = np.append(np.diff(times[order]) > 0, True)
     return _ordered(times[order][last], sizes[last])
 
 

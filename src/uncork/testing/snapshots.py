@@ -70,30 +70,41 @@ def _read_line(snapshot: _Snapshot, line: str) -> None:
     elif word == "step":
         region = {"stage": "START", "name": f"Optimizer.step#{rest}.step", "device": 0, "time_us": now_us}
         snapshot.regions.append(region)
-    elif word == "alloc":
-        found = re.fullmatch(r"(\S+)(?: x(\d+))? (\S+)(?: (.*))?", rest)
-        if not found:
-            raise SketchError("an allocation is written as 'snapshot alloc NAME SIZE FRAMES'")
-        for number in range(int(found[2] or 1)):
-            name = f"{found[1]}{number}" if found[2] else found[1]
-            block = _open(snapshot, name, byte_size(found[3]), _frames(found[4] or ""))
-            snapshot.actions.append(_action("alloc", block, now_us + STEP_US * number))
-    elif word == "free":
-        name, _, frames = rest.partition(" ")
-        block = {**snapshot.live.pop(name), "frames": _frames(frames)}
-        snapshot.actions.append(_action("free_requested", block, now_us))
-        snapshot.actions.append(_action("free_completed", block, now_us + STEP_US))
-    elif word == "oom":
-        found = re.fullmatch(r"(\S+)(?: free (\S+))?(?: (.*))?", rest)
-        if not found:
-            raise SketchError("an out-of-memory is written as 'snapshot oom SIZE free SIZE FRAMES'")
-        failed = {"address": 0, "requested_size": byte_size(found[1]), "frames": _frames(found[3] or "")}
-        action = _action("oom", failed, now_us)
-        if found[2]:
-            action["device_free"] = byte_size(found[2])
-        snapshot.actions.append(action)
+    elif word in _ACTIONS:
+        _ACTIONS[word](snapshot, rest, now_us)
     else:
         raise SketchError(f"'{word}' is no line of a snapshot")
+
+
+def _alloc(snapshot: _Snapshot, rest: str, now_us: int) -> None:
+    found = re.fullmatch(r"(\S+)(?: x(\d+))? (\S+)(?: (.*))?", rest)
+    if not found:
+        raise SketchError("an allocation is written as 'snapshot alloc NAME SIZE FRAMES'")
+    for number in range(int(found[2] or 1)):
+        name = f"{found[1]}{number}" if found[2] else found[1]
+        block = _open(snapshot, name, byte_size(found[3]), _frames(found[4] or ""))
+        snapshot.actions.append(_action("alloc", block, now_us + STEP_US * number))
+
+
+def _free(snapshot: _Snapshot, rest: str, now_us: int) -> None:
+    name, _, frames = rest.partition(" ")
+    block = {**snapshot.live.pop(name), "frames": _frames(frames)}
+    snapshot.actions.append(_action("free_requested", block, now_us))
+    snapshot.actions.append(_action("free_completed", block, now_us + STEP_US))
+
+
+def _oom(snapshot: _Snapshot, rest: str, now_us: int) -> None:
+    found = re.fullmatch(r"(\S+)(?: free (\S+))?(?: (.*))?", rest)
+    if not found:
+        raise SketchError("an out-of-memory is written as 'snapshot oom SIZE free SIZE FRAMES'")
+    failed = {"address": 0, "requested_size": byte_size(found[1]), "frames": _frames(found[3] or "")}
+    action = _action("oom", failed, now_us)
+    if found[2]:
+        action["device_free"] = byte_size(found[2])
+    snapshot.actions.append(action)
+
+
+_ACTIONS = {"alloc": _alloc, "free": _free, "oom": _oom}
 
 
 def _open(snapshot: _Snapshot, name: str, size: int, frames: list[dict[str, object]]) -> dict[str, object]:

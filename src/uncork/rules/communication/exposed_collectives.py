@@ -27,7 +27,9 @@ def exposed_collectives(collectives: Ranks[Collectives], ledger: Ranks[StepLedge
     cost_ns = max(exposed_ns - waited_ns, 0.0)
     if not step_ns or cost_ns < LEAST_SHARE * step_ns:
         return None
-    compute_ns = float(np.mean([one.mean_ns("gemm", "other_kernel", "bandwidth", "compute", "memop") for one in ledger]))
+    compute_ns = float(
+        np.mean([one.mean_ns("gemm", "other_kernel", "bandwidth", "compute", "memop") for one in ledger])
+    )
     high = max(min(cost_ns, compute_ns), HALF_BYTES * cost_ns) / step_ns
     first = collectives[0]
     by_name = np.bincount(first.name, first.exposed_ns, minlength=len(first.names))

@@ -5,8 +5,9 @@ import numpy as np
 from uncork.findings import Cost, Evidence, Gain
 from uncork.measure import MissingEvidence, Ranks
 from uncork.measure.collectives import Collectives
-from uncork.measure.matching import lateness, match
+from uncork.measure.matching import match
 from uncork.measure.step_ledger import StepLedger
+from uncork.measure.waiting import lateness
 from uncork.rules.rule import rule
 
 LEAST_SHARE = 0.05

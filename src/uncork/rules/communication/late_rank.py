@@ -7,8 +7,9 @@ import numpy as np
 from uncork.findings import Cost, Evidence, Gain, Location
 from uncork.measure import MissingEvidence, Ranks
 from uncork.measure.collectives import Collectives
-from uncork.measure.matching import LATE_OF_STEP, lateness, match
+from uncork.measure.matching import match
 from uncork.measure.step_ledger import StepLedger
+from uncork.measure.waiting import LATE_OF_STEP, lateness
 from uncork.rules.rule import rule
 
 _ADVICE = {

@@ -12,7 +12,7 @@ from uncork.rules.rule import rule
 LEAST_SHARE = 0.05
 """Of the step: less is not worth a change (TraceLens' agent: exposed communication over 5 %)."""
 HIDDEN_SHARE = 0.05
-"""Part of the collectives' time that lies beside other work; TraceLens' agent asks for 70 %, and below this none does."""
+"""Part of the collectives' time that lies beside other work; TraceLens' agent asks for 70 %."""
 
 
 @rule()

@@ -20,7 +20,10 @@ def small_collectives(collectives: Ranks[Collectives], ledger: Ranks[StepLedger]
     """Return the exposed time of small collectives on the rank where it is least: there it is not waiting."""
     if not any((one.bytes > 0).any() for one in collectives):
         raise MissingEvidence("sizes")
-    exposed = [int(one.exposed_ns[_small(one)].sum()) / max(len(two.step_ns), 1) for one, two in zip(collectives, ledger, strict=True)]
+    exposed = [
+        int(one.exposed_ns[_small(one)].sum()) / max(len(two.step_ns), 1)
+        for one, two in zip(collectives, ledger, strict=True)
+    ]
     place = int(np.argmin(exposed))
     mine, step_ns = collectives[place], ledger[place].mean_step_ns
     small = _small(mine)

@@ -1,4 +1,4 @@
-"""logits-upcast: the output layer and the loss hold a large part of the peak: logits, their fp32 copy, their gradient."""
+"""logits-upcast: the output layer and the loss hold a large part of the peak: logits, fp32 copy, gradient."""
 
 from dataclasses import replace
 

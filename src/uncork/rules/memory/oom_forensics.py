@@ -20,7 +20,11 @@ def oom_forensics(memory: Ranks[SnapshotMemory]) -> list[Cost]:
     """Return one finding per rank whose snapshot holds a failed request."""
     if all(mine.source != "snapshot" for mine in memory):
         raise MissingEvidence("snapshot")
-    return [_cost(mine, number, many=len(memory) > 1) for number, mine in zip(memory.numbers, memory, strict=True) if mine.oom]
+    return [
+        _cost(mine, number, many=len(memory) > 1)
+        for number, mine in zip(memory.numbers, memory, strict=True)
+        if mine.oom
+    ]
 
 
 def _cost(mine: SnapshotMemory, number: int, *, many: bool) -> Cost:
