@@ -6,23 +6,10 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from uncork.driving import HostThreads, enclosing, group_medians
 from uncork.events import Kind
 from uncork.intervals import Intervals, complement, covered_ns, intersect, intervals, union
-from uncork.nesting import HostSlices
-from uncork.operators import (
-    ALLOCATES,
-    ALLOCATOR_CALL,
-    CLASSES,
-    COPY_CALL,
-    FIRST_USE_CALL,
-    INPUT_OUTPUT_FRAME,
-    INPUT_OUTPUT_REGION,
-    OVERHEAD,
-    PREPARES_INPUT,
-    READS_BACK,
-    WAIT_CALL,
-    operator_classes,
-)
+from uncork.operators import ALLOCATES, ALLOCATOR_CALL, COPY_CALL, FIRST_USE_CALL, READS_BACK, WAIT_CALL
 from uncork.timeline import Timeline
 
 IntArray = npt.NDArray[np.int64]
@@ -49,77 +36,72 @@ REGULAR_SHARE = 0.01
 
 
 def idle_claims(timeline: Timeline) -> Claims:
-    """Yield what the host does while the device idles, by cause, the reason before the place."""
-    host, idle = timeline.host, _Host(timeline)
+    """Yield what the driving threads do while the device idles, by cause, the reason before the place."""
+    idle = HostThreads(timeline)
     yield "data_loading", timeline.loader_waits
+    yield "py_prep", idle.spans(idle.prepares)
     yield "first_use", idle.spans(first_use(timeline))
     wait, copy = idle.call(WAIT_CALL), idle.call(COPY_CALL)
     yield "unrecorded", _unrecorded(timeline, idle, wait | copy)
     yield "copy_host", idle.spans(copy)
     yield "sync", idle.spans(wait | idle.op(READS_BACK))
     yield "allocator", idle.spans(idle.call(ALLOCATOR_CALL))
-    yield "gc", idle.spans(idle.kind == Kind.GC)
+    yield "gc", idle.collects
     yield "compile", idle.spans(idle.named("compile"))
     yield "io", idle.spans(idle.writes)
     yield "cpu_heavy", idle.spans(_heavy(timeline, idle))
     working = idle.spans(idle.works)
     yield "dispatch", working
-    main = host.track == timeline.main_track
-    yield "py_prep", idle.spans(main & idle.prepares)
     yield "py_short", _short_gaps(working, timeline)
-    yield "py_stack", idle.spans(main & (idle.kind == Kind.PYTHON_FUNCTION))
+    yield "py_stack", idle.spans(idle.frame)
 
 
 def cpu_claims(timeline: Timeline) -> Claims:
     """Yield what the main thread and autograd's threads do, by cause: each moment goes to the innermost operator."""
-    host, own = timeline.host, _Host(timeline)
+    own = HostThreads(timeline)
     start, end, op = innermost_operators(timeline, own)
-    driving = np.isin(host.track, np.array(driving_tracks(timeline), np.int64))
-    own_ns = np.bincount(op, end - start, minlength=len(host)).astype(np.int64)
-    tiny = own.overhead | _tiny(timeline, own_ns, own.works)
-    # Calls of a device's runtime occur where its records are missing: copies move memory, waits explain nothing.
-    moves, waits = own.call(COPY_CALL) | own.call(ALLOCATOR_CALL), own.call(WAIT_CALL)
-    work = {
-        "compute": own.named("compute") & ~tiny,
-        "memop": (own.named("memory") & ~tiny) | moves,
-        "tiny": (own.works & tiny) | ((own.kind == Kind.RUNTIME) & ~moves & ~waits),
-    }
-    optimizing = own.spans(own.named("optimizer") & driving)
+    work = _cpu_work(timeline, own, np.bincount(op, end - start, minlength=len(timeline.host)).astype(np.int64))
 
     def spent(wanted: BoolArray) -> Intervals:
         inside = wanted[op]
         return intervals(start[inside], end[inside])
 
+    working = intervals(start, end)
+    small, short = spent(work["tiny"]), _short_gaps(working, timeline)
     yield "data_loading", timeline.loader_waits
-    yield "compile", own.spans(own.named("compile") & driving)
-    yield "comm", own.spans(own.named("comm") & driving & ~own.at_most(TINY_OP_NS))
-    yield "gc", own.spans(own.kind == Kind.GC)
-    yield "io", own.spans(own.writes & driving)
+    yield "py_prep", own.spans(own.prepares)
+    yield "compile", own.spans(own.named("compile"))
+    yield "comm", own.spans(own.named("comm") & (timeline.host.dur_ns > TINY_OP_NS))
+    yield "gc", own.collects
+    yield "io", own.spans(own.writes)
     yield "compute", spent(work["compute"])
     yield "memop", spent(work["memop"])
-    small = spent(work["tiny"])
-    yield "optimizer", intersect(optimizing, union(small, _short_gaps(intervals(start, end), timeline)))
+    yield "optimizer", intersect(own.spans(own.named("optimizer")), union(small, short))
     yield "tiny", small
     # A backend's own threads: only what the driving threads do not hide.
-    yield "comm", own.spans(own.named("comm") & ~driving)
-    main = host.track == timeline.main_track
-    yield "py_prep", own.spans(main & own.prepares)
-    yield "py_short", _short_gaps(intervals(start, end), timeline)
-    yield "py_stack", own.spans(main & (own.kind == Kind.PYTHON_FUNCTION))
+    yield "comm", own.spans(own.named("comm"), elsewhere=True)
+    yield "py_short", short
+    yield "py_stack", own.spans(own.frame)
 
 
-def driving_tracks(timeline: Timeline) -> list[int]:
-    """Return the main thread and autograd's: the threads whose work a step without a device waits for."""
-    table, host = timeline.events, timeline.host
-    backward = table.name_is(lambda name: name.startswith("autograd::engine::evaluate_function"))[host.row]
-    return sorted({timeline.main_track, *np.unique(host.track[backward]).tolist()})
+def _cpu_work(timeline: Timeline, own: HostThreads, own_ns: IntArray) -> dict[str, BoolArray]:
+    """Return which slices compute, move memory, or only cost their call; by their own time."""
+    tiny = own.overhead | _tiny(timeline, own_ns, own.works)
+    # Calls of a device's runtime occur where its records are missing: copies move memory, waits explain nothing.
+    call = own.kind == Kind.RUNTIME
+    moves, waits = own.call(COPY_CALL) | own.call(ALLOCATOR_CALL), own.call(WAIT_CALL)
+    return {
+        "compute": own.named("compute") & ~tiny,
+        "memop": (own.named("memory") & ~tiny) | moves,
+        "tiny": (own.works & tiny & ~moves & ~waits) | (call & ~moves & ~waits),
+    }
 
 
-def innermost_operators(timeline: Timeline, own: "_Host") -> tuple[IntArray, IntArray, IntArray]:
+def innermost_operators(timeline: Timeline, own: HostThreads) -> tuple[IntArray, IntArray, IntArray]:
     """Return (start, end, slice) of the stretches in which one operator is innermost on a driving thread."""
     host = timeline.host
     parts: list[tuple[IntArray, IntArray, IntArray]] = []
-    for track in driving_tracks(timeline):
+    for track in own.tracks:
         rows = np.flatnonzero((host.track == track) & own.works)
         bounds = np.unique(np.concatenate([host.start_ns[rows], host.end_ns[rows]]))
         if len(bounds) < 2:
@@ -144,62 +126,8 @@ def _tiny(timeline: Timeline, own_ns: IntArray, works: BoolArray) -> BoolArray:
     often = np.bincount(back, long, minlength=len(names))
     regular = (often >= REGULAR_SHARE * count) & (often > 1)
     found = np.zeros(len(timeline.host), bool)
-    found[rows] = (_medians(back, own_ns[rows], len(names))[back] <= TINY_OP_NS) & ~(long & regular[back])
+    found[rows] = (group_medians(back, own_ns[rows], len(names))[back] <= TINY_OP_NS) & ~(long & regular[back])
     return found
-
-
-class _Host:
-    """Masks over host slices.
-
-    Args:
-        timeline: Whose slices.
-    """
-
-    def __init__(self, timeline: Timeline) -> None:
-        self.timeline = timeline
-        self.host = timeline.host
-        table, host = timeline.events, timeline.host
-        self.kind = table.kind[host.row]
-        self.of_class = operator_classes(table, host.row)
-        self.is_op = np.isin(self.kind, (int(Kind.CPU_OP), int(Kind.USER_ANNOTATION)))
-        self.works = (self.kind == Kind.RUNTIME) | (
-            (self.kind == Kind.CPU_OP) & ~self.named("region") & ~self.named("optimizer")
-        )
-        frame = self.kind == Kind.PYTHON_FUNCTION
-        self.prepares = (frame | self.is_op) & table.name_is(PREPARES_INPUT)[host.row]
-        self.writes = (frame & table.name_is(INPUT_OUTPUT_FRAME)[host.row]) | (
-            self.is_op & table.name_is(INPUT_OUTPUT_REGION)[host.row]
-        )
-
-    def named(self, kind: str) -> BoolArray:
-        """Return which slices are operators or regions of a class."""
-        found: BoolArray = self.is_op & (self.of_class == CLASSES.index(kind))
-        return found
-
-    @property
-    def overhead(self) -> BoolArray:
-        """Return which slices are of a class whose own time is never work on data."""
-        found: BoolArray = self.is_op & np.isin(self.of_class, [CLASSES.index(kind) for kind in OVERHEAD])
-        return found
-
-    def at_most(self, dur_ns: int) -> BoolArray:
-        """Return which slices are no longer than this."""
-        short: BoolArray = self.host.dur_ns <= dur_ns
-        return short
-
-    def call(self, pattern: re.Pattern[str]) -> BoolArray:
-        """Return which slices are runtime calls of a name."""
-        found: BoolArray = (self.kind == Kind.RUNTIME) & self.timeline.events.name_is(pattern)[self.host.row]
-        return found
-
-    def op(self, pattern: re.Pattern[str]) -> BoolArray:
-        """Return which slices are operators of a name."""
-        found: BoolArray = self.is_op & self.timeline.events.name_is(pattern)[self.host.row]
-        return found
-
-    def spans(self, wanted: BoolArray) -> Intervals:
-        """Return the merged spans of some slices."""
-        return intervals(self.host.start_ns[wanted], self.host.end_ns[wanted])
 
 
 def first_use(timeline: Timeline) -> BoolArray:
@@ -209,7 +137,7 @@ def first_use(timeline: Timeline) -> BoolArray:
     rows = np.flatnonzero(called)
     dur = host.dur_ns[rows]
     names, back, count = np.unique(timeline.events.name[host.row[rows]], return_inverse=True, return_counts=True)
-    median = _medians(back, dur, len(names))
+    median = group_medians(back, dur, len(names))
     long = (dur >= FIRST_USE_NS) & ((dur > FIRST_USE_RATIO * median[back]) | (count[back] < FEW_CALLS))
     rows = rows[long]
     busy = covered_ns(timeline.device_busy, host.start_ns[rows], host.end_ns[rows])
@@ -218,19 +146,7 @@ def first_use(timeline: Timeline) -> BoolArray:
     return found
 
 
-def _medians(group: IntArray, values: IntArray, groups: int) -> npt.NDArray[np.float64]:
-    """Return the (lower) median of the values of each group."""
-    order = np.lexsort((values, group))
-    count = np.bincount(group, minlength=groups)
-    first = np.cumsum(count) - count
-    return (
-        values[order][np.minimum(first + (count - 1) // 2, max(len(values) - 1, 0))].astype(np.float64)
-        if len(values)
-        else np.zeros(groups)
-    )
-
-
-def _unrecorded(timeline: Timeline, idle: _Host, blocking: BoolArray) -> Intervals:
+def _unrecorded(timeline: Timeline, idle: HostThreads, blocking: BoolArray) -> Intervals:
     """Return the idle parts of blocking calls that are too long to be anything recorded."""
     host, device = timeline.host, timeline.device
     # Only copies to the device are staged by the host; copies from it wait for what is before them in the stream.
@@ -242,7 +158,7 @@ def _unrecorded(timeline: Timeline, idle: _Host, blocking: BoolArray) -> Interva
     return waits[waits[:, 1] - waits[:, 0] >= UNRECORDED_NS]
 
 
-def _heavy(timeline: Timeline, idle: _Host) -> BoolArray:
+def _heavy(timeline: Timeline, idle: HostThreads) -> BoolArray:
     """Return which slices are operators that work on host data: long, by themselves, and with nothing on the device.
 
     Allocations and reads of a value that take long are stalls of the host, no work (diagnosis section 9.8).
@@ -254,17 +170,6 @@ def _heavy(timeline: Timeline, idle: _Host) -> BoolArray:
     launches = idle.kind == Kind.RUNTIME
     launches[timeline.launch_op[timeline.launch_op >= 0]] = True
     found: BoolArray = works & long & ~enclosing(host, launches)
-    return found
-
-
-def enclosing(host: HostSlices, wanted: BoolArray) -> BoolArray:
-    """Return which slices are wanted or enclose, at any depth, one that is."""
-    found = wanted.copy()
-    place = np.unique(host.parent[wanted])
-    while len(place := place[place >= 0]):
-        place = place[~found[place]]
-        found[place] = True
-        place = np.unique(host.parent[place])
     return found
 
 

@@ -31,7 +31,7 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         (
             "loader",
             (
-                r"^enumerate\(data(loader|pipe)\)|dataloader.*next|(^|[^a-z])(data_?load(ing|er)?|(load|next|get|fetch)_"
+                r"^enumerate\(data(loader|pipe)\)|dataloader.*next|(train|val|test|predict)_next|(^|[^a-z])(data_?load(ing|er)?|(load|next|get|fetch)_"
                 r"(batch|data)|(batch|data)_(load|fetch)(ing)?)([^a-z]|$)"
             ),
         ),
@@ -85,8 +85,10 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
 )
 
 PREPARES_INPUT = re.compile(
-    r"image_processing|feature_extract|tokeniz|/processing_|transforms/|torchvision/(io|transforms)|/pil/|pil\\|/cv2|albumentations"
-    r"|collate|librosa|soundfile|/datasets/|decord|webdataset|preprocess",
+    r"(image_processing|feature_extraction|processing)_\w+\.py|tokenization_\w+\.py|tokenizers?/|image_transforms\.py"
+    r"|torchvision/(transforms|io)/|monai/transforms/|albumentations/|kornia/augmentation|PIL/|pil\\\\|cv2/"
+    r"|utils/data/_utils/collate|librosa/|soundfile|datasets/(arrow_dataset|iterable_dataset|formatting)|decord/|webdataset/"
+    r"|: \w*(preprocess|collate|tokenize)\w*$|^\w*preprocess\w*$",
     re.IGNORECASE,
 )
 """Python frames that make a step's input (diagnosis section 9.10)."""

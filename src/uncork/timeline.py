@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from uncork.events import EventTable, Kind
-from uncork.intervals import Intervals, intervals
+from uncork.intervals import Intervals, intervals, total_ns
 from uncork.nesting import HostSlices, nest
 from uncork.operators import LOADER_FRAME, operator_class
 from uncork.recording import Recording
@@ -25,6 +25,9 @@ RUNS_AHEAD_SHARE = 0.1
 QUEUED_BEFORE_NS = 1_000_000
 """A first kernel that starts later than this after its launch waited for work that was not recorded: an idle
 device takes 5–50 µs (diagnosis section 9.3)."""
+
+STRAY_SHARE = 0.01
+"""Records that hold less than this share of the device's work, before a gap longer than all the rest, are strays."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,7 +256,7 @@ class Timeline:
         end = int(device.end_ns.max())
         linked = np.flatnonzero(device.launch >= 0)
         if not len(linked):
-            return int(device.start_ns[0]), end
+            return self._first_steady_start(), end
         first = linked[np.argmin(host.start_ns[device.launch[linked]])]
         launch = device.launch[first]
         is_op = self.events.kind[host.row] == Kind.CPU_OP
@@ -266,6 +269,14 @@ class Timeline:
         next_batch = self.loader_waits
         early = next_batch[(next_batch[:, 0] < start) & (next_batch[:, 1] <= start)]
         return (int(early[0, 0]) if len(early) else start), end
+
+    def _first_steady_start(self) -> int:
+        """Return where device work without launches begins: after a few stray records and a long gap, if there are."""
+        busy = self.device_busy
+        gap = busy[1:, 0] - busy[:-1, 1]
+        before = np.cumsum(busy[:, 1] - busy[:, 0])[:-1]
+        stray = (before <= STRAY_SHARE * total_ns(busy)) & (gap > busy[-1, 1] - busy[1:, 0])
+        return int(busy[np.flatnonzero(stray)[-1] + 1, 0]) if stray.any() else int(busy[0, 0])
 
     @cached_property
     def loader_waits(self) -> Intervals:

@@ -1,0 +1,110 @@
+"""The threads that drive a step, and what their events are."""
+
+import re
+
+import numpy as np
+import numpy.typing as npt
+
+from uncork.events import Kind
+from uncork.intervals import Intervals, intervals
+from uncork.nesting import HostSlices
+from uncork.operators import (
+    CLASSES,
+    INPUT_OUTPUT_FRAME,
+    INPUT_OUTPUT_REGION,
+    OVERHEAD,
+    PREPARES_INPUT,
+    operator_classes,
+)
+from uncork.timeline import Timeline
+
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+
+class HostThreads:
+    """What the slices of the driving threads are: those whose work a step waits for.
+
+    Args:
+        timeline: Whose slices.
+    """
+
+    def __init__(self, timeline: Timeline) -> None:
+        self.timeline = timeline
+        self.host = timeline.host
+        table, host = timeline.events, timeline.host
+        self.kind = table.kind[host.row]
+        self.of_class = operator_classes(table, host.row)
+        self.is_op = np.isin(self.kind, (int(Kind.CPU_OP), int(Kind.USER_ANNOTATION)))
+        self.works = (self.kind == Kind.RUNTIME) | (
+            (self.kind == Kind.CPU_OP) & ~self.named("region") & ~self.named("optimizer")
+        )
+        self.frame = self.kind == Kind.PYTHON_FUNCTION
+        self.tracks = driving_tracks(timeline)
+        self.driving = np.isin(host.track, np.array(self.tracks, np.int64))
+        self.prepares = (self.frame | self.is_op) & table.name_is(PREPARES_INPUT)[host.row]
+        self.writes = (self.frame & table.name_is(INPUT_OUTPUT_FRAME)[host.row]) | (
+            self.is_op & table.name_is(INPUT_OUTPUT_REGION)[host.row]
+        )
+
+    def named(self, kind: str) -> BoolArray:
+        """Return which slices are operators or regions of a class."""
+        found: BoolArray = self.is_op & (self.of_class == CLASSES.index(kind))
+        return found
+
+    @property
+    def overhead(self) -> BoolArray:
+        """Return which slices are of a class whose own time is never work on data."""
+        found: BoolArray = self.is_op & np.isin(self.of_class, [CLASSES.index(kind) for kind in OVERHEAD])
+        return found
+
+    def call(self, pattern: re.Pattern[str]) -> BoolArray:
+        """Return which slices are runtime calls of a name."""
+        found: BoolArray = (self.kind == Kind.RUNTIME) & self.timeline.events.name_is(pattern)[self.host.row]
+        return found
+
+    def op(self, pattern: re.Pattern[str]) -> BoolArray:
+        """Return which slices are operators of a name."""
+        found: BoolArray = self.is_op & self.timeline.events.name_is(pattern)[self.host.row]
+        return found
+
+    def spans(self, wanted: BoolArray, *, elsewhere: bool = False) -> Intervals:
+        """Return the merged spans of some slices on the driving threads, or on all others."""
+        rows = wanted & (~self.driving if elsewhere else self.driving)
+        return intervals(self.host.start_ns[rows], self.host.end_ns[rows])
+
+    @property
+    def collects(self) -> Intervals:
+        """Return when Python's garbage collector runs: on whatever thread, it holds them all."""
+        rows = self.kind == Kind.GC
+        return intervals(self.host.start_ns[rows], self.host.end_ns[rows])
+
+
+def driving_tracks(timeline: Timeline) -> list[int]:
+    """Return the main thread, autograd's, and those that launch device work; other threads hold up no step."""
+    table, host, device = timeline.events, timeline.host, timeline.device
+    backward = table.name_is(lambda name: name.startswith("autograd::engine::evaluate_function"))[host.row]
+    launches = np.unique(host.track[device.launch[device.launch >= 0]])
+    return sorted({timeline.main_track, *np.unique(host.track[backward]).tolist(), *launches.tolist()})
+
+
+def enclosing(host: HostSlices, wanted: BoolArray) -> BoolArray:
+    """Return which slices are wanted or enclose, at any depth, one that is."""
+    found = wanted.copy()
+    place = np.unique(host.parent[wanted])
+    while len(place := place[place >= 0]):
+        place = place[~found[place]]
+        found[place] = True
+        place = np.unique(host.parent[place])
+    return found
+
+
+def group_medians(group: IntArray, values: IntArray, groups: int) -> npt.NDArray[np.float64]:
+    """Return the (lower) median of the values of each group."""
+    if not len(values):
+        return np.zeros(groups)
+    order = np.lexsort((values, group))
+    count = np.bincount(group, minlength=groups)
+    middle = np.cumsum(count) - count + (count - 1) // 2
+    found: npt.NDArray[np.float64] = values[order][np.clip(middle, 0, len(values) - 1)].astype(np.float64)
+    return found
