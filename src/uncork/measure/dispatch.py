@@ -73,9 +73,10 @@ class Dispatch(Measurement):
         host, table = timeline.host, timeline.events
         within = contains(timeline.steps.intervals, host.start_ns)
         within &= ~contains(timeline.loader_waits, host.start_ns)
-        ops = np.flatnonzero((table.kind[host.row] == int(Kind.CPU_OP)) & within)
-        if not len(ops):
+        is_op = table.kind[host.row] == int(Kind.CPU_OP)
+        if not is_op.any():
             raise MissingEvidence("host")
+        ops = np.flatnonzero(is_op & within)
         names, back = np.unique(table.name[host.row[ops]], return_inverse=True)
         own = host.self_ns[ops]
         most, median = _most(timeline, names, back, own)
@@ -100,6 +101,11 @@ class Dispatch(Measurement):
         )
 
     @property
+    def leader(self) -> OpCount:
+        """Return the operator called most; one without a name where none is called inside the steps."""
+        return self.most[0] if self.most else OpCount("", 0.0, 0, 0)
+
+    @property
     def steady(self) -> bool:
         """Return whether steps make nearly the same number of operators: within 2 % of their median, two at least."""
         if len(self.ops) < 2:
@@ -119,6 +125,8 @@ def _most(
     timeline: Timeline, names: npt.NDArray[np.int32], back: IntArray, own: IntArray
 ) -> tuple[tuple[OpCount, ...], npt.NDArray[np.float64]]:
     """Return the operators called most, and the median own time of every name."""
+    if not len(back):
+        return (), np.empty(0)
     calls, sums = np.bincount(back), np.bincount(back, own)
     order = np.lexsort((own, back))
     first = np.cumsum(calls) - calls

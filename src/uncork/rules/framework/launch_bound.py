@@ -45,7 +45,7 @@ def launch_bound(
         ns_per_step=cost.ns,
         gain=Gain(cost.share / 4, cost.share * WON_SHARE),
         confidence=sure(ledger, 0.9 if short else 0.75),
-        location=replace(count.location, rank=cost.rank, op=count.most[0].name),
+        location=replace(count.location, rank=cost.rank, op=count.leader.name),
         evidence=(
             Evidence("dispatch_idle_share", cost.share, "share", NOTABLE_SHARE),
             Evidence("device_busy_share", busy_share(ledger), "share", WELL_USED_SHARE, "<"),
@@ -58,6 +58,6 @@ def launch_bound(
             "launches": round(float(count.launches.mean())),
             "kernel_ns": count.kernel_ns,
             "ops": round(float(count.ops.mean())),
-            "where": where(count.location) or count.most[0].name,
+            "where": where(count.location) or count.leader.name,
         },
     )

@@ -35,7 +35,7 @@ def tiny_operators(
     if not cost.notable:
         return None
     ledger, count = ledgers[cost.place], counts[cost.place]
-    most = count.most[0]
+    most = count.leader
     return Cost(
         ns_per_step=cost.ns,
         gain=Gain(cost.share / 4, cost.share * WON_SHARE),

@@ -1,0 +1,225 @@
+"""Rules of data loading: what they charge, whom they name, and what they advise on which machine."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.unit.rule_outcomes import clear, found, found_in, outcome
+from uncork.findings import NotAssessed
+from uncork.measure.loader_code import LoaderCode
+from uncork.measure.loader_functions import parts_of_functions
+from uncork.measure.loader_words import stage_of
+from uncork.measure.machine import Machine
+from uncork.recording import FunctionTable, Recording, RunInfo, StackSample
+from uncork.testing import sketch
+
+SINGLE = """
+steps 4 x 10ms
+  main 0ms..7ms enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__
+  main 7ms..9.9ms aten::mm
+"""
+MULTI = SINGLE.replace("Single", "Multi").replace("Process", "Processing", 1)
+
+
+def machine(**facts: object) -> Machine:
+    """Return the machine of a recording with some facts about host and program."""
+    settings = {name: value for name, value in facts.items() if name != "cores"}
+    host = {"cores": facts["cores"]} if "cores" in facts else {}
+    recording = Recording("x", "run", host=host, run=RunInfo(settings=settings))
+    return Machine.of(type("Rank", (), {"recording": recording})())
+
+
+def test_r3_3_starved_charges_the_ledgers_loading():
+    """7 of 10 ms are in the loader: share 0.7, and the article's host threshold of a half holds."""
+    finding = found("starved", SINGLE)
+    assert (finding.cost_ns_per_step, round(finding.share, 6)) == (7_000_000, 0.7)
+    host = next(one for one in finding.evidence if one.metric == "loader_host_share")
+    assert (host.threshold, host.holds) == (0.5, True)
+
+
+def test_r3_3_starved_device_is_under_30_percent_busy():
+    """On a device the evidence is its utilisation against the article's 30 %."""
+    text = """
+    device NVIDIA A100-SXM4-80GB
+    steps 4 x 10ms
+      main 0ms..7ms enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__
+      main 7ms..7.2ms aten::mm -> stream 7 7.1ms..9.1ms gemm_kernel
+    """
+    busy = next(one for one in found("starved", text).evidence if one.metric == "device_busy_share")
+    assert (busy.value, busy.threshold, busy.holds) == (pytest.approx(0.2), 0.3, True)
+
+
+@pytest.mark.parametrize(
+    ("cores", "workers", "share"),
+    [
+        # Loading takes 7 ms, the rest of a step 3: three workers hide it wholly.
+        (16, 3, 0.7),
+        # Two cores: one worker, and its 7 ms remain of 10.
+        (2, 1, 0.3),
+    ],
+)
+def test_advice_never_asks_for_more_workers_than_cores(cores: int, workers: int, share: float):
+    """The number advised is the smallest that hides the loading, and one core stays with the main process."""
+    finding = found("starved", f"setting cores {cores}\n" + SINGLE)
+    assert finding.params["workers"] == workers
+    assert finding.gain.high == pytest.approx(share)
+    assert "workers" in finding.advice
+
+
+def test_one_core_is_not_told_to_use_workers():
+    """On one core a worker only takes turns with the main process."""
+    assert found("starved", "setting cores 1\n" + SINGLE).advice == ("cheaper-items", "cache")
+
+
+def test_too_few_workers_only_where_there_are_workers():
+    """The same wait with workers is another rule's, and the single-process rule is clear of it."""
+    assert clear("starved", MULTI)
+    assert clear("too-few-workers", SINGLE)
+    finding = found("too-few-workers", "setting num_workers 2\nsetting cores 16\n" + MULTI)
+    # Two workers make a batch per 10 ms, so each takes 20 ms; 3 ms of step are left: 20 / 3 workers.
+    assert finding.params["workers"] == 7
+    assert finding.advice[0] == "more-workers"
+
+
+def test_workers_that_fill_the_cores_get_no_company():
+    """With as many workers as cores, more are not advised."""
+    finding = found("too-few-workers", "setting num_workers 2\nsetting cores 2\n" + MULTI)
+    assert finding.advice == ("cheaper-items", "cache")
+    assert finding.gain.low == 0
+
+
+def test_idle_workers_are_not_too_few():
+    """Where the recorder saw the workers idle most of the time, their number is not the reason."""
+    spans = '  loader 0 0ms..1ms fetch {"value": 8}\n  loader 0 1ms..10ms idle\n'
+    assert clear("too-few-workers", MULTI + spans)
+
+
+def test_a_start_of_workers_is_not_their_number():
+    """A wait that follows the making of an iterator is charged to starting workers."""
+    text = """
+    steps 4 x 10ms
+      main 0ms..0.1ms aten::randperm
+      main 0.2ms..7ms enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__
+      main 7ms..9.9ms aten::mm
+    """
+    assert clear("too-few-workers", text)
+    assert found("worker-restart-each-epoch", text).params["start_ns"] == 6_800_000
+
+
+def test_straggling_worker_is_named_with_the_part_that_it_causes():
+    """One worker takes 8 ms, three take 2: 6 of 8 parts of the wait would go."""
+    text = "steps 4 x 10ms\n" + MULTI.split("\n", 2)[2]
+    text += "".join(f"  loader {n} 0ms..{8 if n == 3 else 2}ms fetch\n" for n in range(4))
+    finding = found("straggling-worker", text)
+    assert finding.params["worker"] == "3"
+    assert finding.cost_ns_per_step == pytest.approx(7_000_000 * 0.75)
+
+
+def test_no_loader_is_clear_and_not_unknown():
+    """A program that shows its operators and no loader has no fault of loading; only shapes stay unknown."""
+    text = "steps 4 x 10ms\n  main 0ms..9.9ms aten::mm"
+    for rule_id in ("starved", "too-few-workers", "slow-read", "slow-collate", "no-prefetch", "too-many-workers"):
+        assert clear(rule_id, text), rule_id
+    assert outcome("wrong-dtype", sketch(text)) == NotAssessed("wrong-dtype", ("shapes",))
+
+
+def test_r5_4_reading_and_preprocessing_are_told_apart():
+    """What a function does is read from the file first, from the name second, from nothing else."""
+    known = {
+        ("", "<built-in method read of _io.BufferedReader object>"): "read",
+        ("", "<built-in method decode of ImagingDecoder object>"): "decode",
+        ("", "<built-in method resize of ImagingCore object>"): "augment",
+        ("~", "<built-in method torch.tensor>"): "to_tensor",
+        ("torchvision/transforms/functional.py", "hflip"): "augment",
+        ("torch/utils/data/_utils/collate.py", "default_collate"): "collate",
+        ("torch/utils/data/_utils/fetch.py", "fetch"): "",
+        ("data.py", "decode_image"): "decode",
+        ("data.py", "load_file"): "read",
+        ("data.py", "__getitem__"): "",
+        ("", "<built-in function sleep>"): "",
+    }
+    assert {key: stage_of(*key) for key in known} == known
+
+
+def functions() -> FunctionTable:
+    """Return a profile: fetch (100 ms) calls __getitem__ (90), which calls decode (60) and read (20)."""
+    rows = [
+        ("torch/utils/data/_utils/fetch.py", "fetch", 10, 100),
+        ("/home/me/data.py", "__getitem__", 10, 90),
+        ("/home/me/data.py", "decode", 60, 60),
+        ("~", "<method 'read' of '_io.BufferedReader' objects>", 20, 20),
+        ("/home/me/train.py", "forward", 500, 500),
+    ]
+    ms = 1_000_000
+    return FunctionTable(
+        file=tuple(row[0] for row in rows),
+        line=np.array([49, 23, 16, 0, 7]),
+        name=tuple(row[1] for row in rows),
+        calls=np.ones(5, np.int64),
+        self_ns=np.array([row[2] * ms for row in rows]),
+        total_ns=np.array([row[3] * ms for row in rows]),
+        edge_caller=np.array([0, 1, 1]),
+        edge_callee=np.array([1, 2, 3]),
+        edge_total_ns=np.array([90, 60, 20]) * ms,
+        edge_calls=np.ones(3, np.int64),
+    )
+
+
+def test_cprofile_gives_each_function_its_own_part_and_its_libraries():
+    """__getitem__ has 10 ms of its own and 20 in reading, decode 60; what the loader does not call is left out."""
+    parts = {(row[2], row[3]): row[4] for row in parts_of_functions(functions())}
+    assert parts == {
+        ("__getitem__", ""): pytest.approx(0.1),
+        ("__getitem__", "read"): pytest.approx(0.2),
+        ("decode", "decode"): pytest.approx(0.6),
+    }
+
+
+def test_sampled_lines_make_a_function_exact():
+    """The line that samples saw most replaces the function's first, across spellings of the path."""
+    (recording,) = sketch(SINGLE)
+    samples = (
+        StackSample("main", "/home/me/data.py", 18, "decode", 40),
+        StackSample("main", "/home/me/data.py", 17, "decode", 10),
+    )
+    rank = type("Rank", (), {})()
+    rank.recording = Recording("x", "run", recording.events, functions=functions(), stacks=samples)
+    from uncork.timeline import Timeline
+
+    rank.timeline = rank.deep = Timeline(rank.recording)
+    top = LoaderCode.of(rank).top()
+    assert top is not None
+    assert (top.function, top.line, round(top.share, 6)) == ("decode", 18, 0.6)
+
+
+def test_machine_reads_cores_version_and_device():
+    """Facts of host and program; what nothing says stays unknown."""
+    assert machine(cores=2).cores == 2
+    assert machine(torch="2.13.0+cpu").torch == (2, 13)
+    assert machine().num_workers is None
+    assert machine().device == "cpu"
+
+
+def test_starved_in_a_real_recording_names_the_line(shared: Path):
+    """A CPU program with num_workers=0 and stacks: the item's function is named, and takes most of the loading."""
+    path = shared / "corpus" / "recordings" / "cpu-2.13" / "loader_nw0_stack.json.gz"
+    finding = found_in("starved", path)
+    assert (finding.location.file, finding.location.line, finding.location.function) == ("loader.py", 23, "__getitem__")
+    assert finding.share > 0.7
+
+
+@pytest.mark.parametrize(
+    ("case", "rule_id", "least"),
+    [
+        ("R05/loader_nw0.json.gz", "starved", 0.8),
+        ("R06/loader_nw2.json.gz", "too-few-workers", 0.5),
+        ("R07/loader_nw2_iterable.json.gz", "too-few-workers", 0.8),
+        ("W13/resnet_kineto.json.gz", "too-few-workers", 0.4),
+        ("W17/trace.json.gz", "starved", 0.75),
+        ("K01/worker0.1623143089861.pt.trace.json.gz", "starved", 0.3),
+    ],
+)
+def test_labelled_recordings_get_their_rule(shared: Path, case: str, rule_id: str, least: float):
+    """The rule that people would name finds at least the share that they measured."""
+    assert found_in(rule_id, shared / "corpus" / "cases" / case).share >= least
