@@ -73,6 +73,23 @@ class Report:
     comm: Mapping[str, Any] | None = None
     views: Mapping[str, Any] = field(default_factory=dict)
 
+    def applies(self, lack: NotAssessed) -> bool:
+        """Return whether a rule that could not look could ever look at this job.
+
+        Without an accelerator nothing records one, and one process has no collectives: such rules are no gap.
+        """
+        beyond: set[str] = set()
+        if not self.run.get("on_device") and not self.run.get("devices"):
+            beyond |= _NEEDS_DEVICE
+        if self.comm is None and len(self.run.get("ranks", ())) < 2 and (self.run.get("world_size") or 1) < 2:
+            beyond |= _NEEDS_RANKS
+        missing_data = any(issue.id == "device-data-missing" for issue in self.quality)
+        return missing_data or not beyond & set(lack.missing)
+
+
+_NEEDS_DEVICE = frozenset({"device", "device_model", "runtime", "snapshot", "history"})
+_NEEDS_RANKS = frozenset({"collectives", "ranks", "sizes"})
+
 
 def to_json(report: Report, lang: str = "en") -> Json:
     """Return a report as plain values, its texts in one language."""
@@ -89,6 +106,7 @@ def to_json(report: Report, lang: str = "en") -> Json:
             {
                 "rule": lack.rule,
                 "missing": list(lack.missing),
+                "applies": report.applies(lack),
                 "how_to_record": " ".join(say(lang, f"record.{what}") for what in lack.missing),
             }
             for lack in report.not_assessed

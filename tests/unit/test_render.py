@@ -39,7 +39,7 @@ def test_terminal_is_plain_without_colour_and_styled_with_it():
 def test_what_could_not_be_assessed_is_always_said():
     """Silence is never a pass: the count and what was missing are in the short form too."""
     text = renderers()["terminal"](starved_report(), Options())
-    assert "1 could not look: shapes, stacks" in text.replace("\n", " ")
+    assert "1 could not look, for lack of: shapes, stacks" in text.replace("\n", " ")
 
 
 def test_tables_sort_by_any_key_and_refuse_unknown_ones():

@@ -1,6 +1,7 @@
 """A report to JSON and back."""
 
 import json
+from dataclasses import replace
 from importlib import resources
 
 import jsonschema
@@ -9,6 +10,7 @@ import pytest
 
 from tests.unit.reports import starved_report
 from uncork.errors import UnreadableError
+from uncork.findings import NotAssessed, Quality
 from uncork.report import dumps, from_json, to_json
 
 SCHEMA = json.loads(resources.files("uncork.render").joinpath("report.schema.json").read_text("utf-8"))
@@ -54,3 +56,12 @@ def test_a_document_that_is_no_report_is_refused_in_one_line(data, says):
     with pytest.raises(UnreadableError, match=says) as caught:
         from_json(data)
     assert "\n" not in str(caught.value)
+
+
+def test_rules_for_devices_and_ranks_do_not_apply_where_there_are_none():
+    """On a CPU with one process, device records and collectives are no gap; shapes are. A lost device is one."""
+    report = starved_report()
+    asked = [NotAssessed("a", ("device",)), NotAssessed("b", ("collectives",)), NotAssessed("c", ("shapes",))]
+    assert [report.applies(one) for one in asked] == [False, False, True]
+    lost = replace(report, quality=(Quality("device-data-missing", "blocking"),))
+    assert [lost.applies(one) for one in asked] == [True, True, True]

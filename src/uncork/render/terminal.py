@@ -217,14 +217,20 @@ def _doubts(report: Report, options: Options) -> Iterator[RenderableType]:
         yield Text(say(lang, "ui.wrong_if"), style="dim")
         for one in report.verdict.would_be_wrong_if[: None if options.verbose else 2]:
             yield Padding(Text("· " + say(lang, one.id, one.params), style="dim"), (0, 0, 0, 2))
-    if report.not_assessed:
-        missing = dict.fromkeys(what for lack in report.not_assessed for what in lack.missing)
-        names = ", ".join(say(lang, f"missing.{what}") for what in missing)
-        params = {"count": len(report.not_assessed), "clear": len(report.clear), "missing": names}
-        yield ""
+    lacks = [lack for lack in report.not_assessed if report.applies(lack)]
+    missing = dict.fromkeys(what for lack in lacks for what in lack.missing)
+    params = {
+        "clear": len(report.clear),
+        "beyond": len(report.not_assessed) - len(lacks),
+        "count": len(lacks),
+        "missing": ", ".join(say(lang, f"missing.{what}") for what in missing),
+    }
+    yield ""
+    yield Text(say(lang, "ui.rules_looked", params), style="dim")
+    if lacks:
         yield Text(say(lang, "ui.not_assessed", params), style="dim")
         if options.verbose:
-            for lack in report.not_assessed:
+            for lack in lacks:
                 how = " ".join(say(lang, f"record.{what}") for what in lack.missing)
                 yield Padding(Text(f"{lack.rule}: {how}", style="dim"), (0, 0, 0, 2))
 
