@@ -70,13 +70,16 @@ def expected_rows(events: list[object]) -> list[dict[str, object]]:
     return rows
 
 
-def _floats(value: object) -> object:
+def _floats(value: object, *, top: bool = True) -> object:
+    """Return decimals as floats; a whole number beyond 64 bits becomes one where it stands alone."""
     if isinstance(value, Decimal):
         return float(value)
-    if isinstance(value, int) and not isinstance(value, bool) and not -(2**63) <= value < 2**63:
+    if top and isinstance(value, int) and not isinstance(value, bool) and not -(2**63) <= value < 2**63:
         return float(value)
     if isinstance(value, list):
-        return [_floats(item) if isinstance(item, Decimal) else item for item in value]
+        return [_floats(item, top=False) for item in value]
+    if isinstance(value, dict):
+        return {key: _floats(item, top=False) for key, item in value.items()}
     return value
 
 
