@@ -96,10 +96,8 @@ class Args:
 
     def flag(self, index: int, *, missing: bool) -> bool:
         """Return a truth value, or what to take where it is not recorded."""
-        try:
-            return bool(self.value(index))
-        except LookupError:
-            return missing
+        known = index < len(self.concrete) and bool(self.concrete[index])
+        return bool(self.value(index)) if known else missing
 
 
 Formula = Callable[[Args], Work]
@@ -259,11 +257,9 @@ def _attention(first: int, causal: int, *, backward: bool = False, heads_last: b
 
 
 def _heads_first(shape: Shape, heads_last: bool) -> Shape:
-    """Return (…, heads, length, head size); packed sequences of three sides hide their lengths."""
-    if not heads_last:
-        return shape
-    batch, length, heads, size = shape
-    return (batch, heads, length, size)
+    """Return (…, heads, length, head size); packed sequences of three sides hide their lengths and raise."""
+    batch, length, heads, size = shape if heads_last else (0, 0, 0, 0)
+    return (batch, heads, length, size) if heads_last else shape
 
 
 def _norm(
@@ -317,8 +313,7 @@ def _copy(args: Args) -> Work:
 
 
 def _reduce(args: Args) -> Work:
-    """Return the work of a reduction; what it writes is small beside what it reads."""
-    n = math.prod(args.shape(0))
+    n = math.prod(args.shape(0))  # what a reduction writes is small beside what it reads
     return Work(n, n * args.size(0), False, _precision(args, 0))
 
 
