@@ -108,6 +108,8 @@ export type Paint = {
   /** Colour of the text on an event. */
   ink: (event: number) => string;
   dimmed?: (event: number) => boolean;
+  /** Plain colour behind the text on a hatched event. */
+  plate?: (event: number) => string | undefined;
 };
 
 export const FONT = '11px system-ui, -apple-system, "Segoe UI", "Noto Sans CJK SC", "PingFang SC", "Microsoft YaHei", sans-serif';
@@ -131,6 +133,11 @@ export function drawRow(
     if (width > 26) {
       const text = fitting(paint.label(event), width - 7);
       if (text) {
+        const plate = paint.plate?.(event);
+        if (plate) {
+          use(plate);
+          ctx.fillRect(box.x + x + 1.5, box.y + 2, Math.min(width - 3, widthOf(text) + 4), box.height - 4);
+        }
         use(paint.ink(event));
         ctx.fillText(text, box.x + x + 3.5, box.y + box.height / 2 + 0.5);
       }
@@ -138,6 +145,13 @@ export function drawRow(
     ctx.globalAlpha = 1;
   });
   return count;
+}
+
+/** Returns about how wide a text is. */
+function widthOf(text: string): number {
+  let used = 0;
+  for (let i = 0; i < text.length; i++) used += text.charCodeAt(i) > 0x2e7f ? 11 : 6.1;
+  return used;
 }
 
 /** Returns as much of a text as fits a width, by average widths: `measureText` would cost more than the drawing. */

@@ -6,13 +6,13 @@ import { type Flame, type FlameMeta, readFlame } from './flame/layout.ts';
 import { FlameView } from './flame/view.tsx';
 import { copy, readPlace, writePlace } from './link.ts';
 import type { Language, PageData } from './page.ts';
-import { Empty, HowToRead } from './parts.tsx';
+import { Empty } from './parts.tsx';
 import { say, speak } from './text.ts';
 import { TimelineView } from './timeline/view.tsx';
 import { type TimelineMeta, type Trace, readTrace } from './trace.ts';
 import { AboutView } from './views/about.tsx';
 import { MemoryView } from './views/memory.tsx';
-import { Section } from './views/section.tsx';
+import { RanksView } from './views/ranks.tsx';
 import { StepsView } from './views/steps.tsx';
 import { TablesView } from './views/tables.tsx';
 
@@ -89,7 +89,7 @@ function App({ page }: { page: PageData }) {
         {tab === 'tables' && <TablesView tables={page.tables} showInTimeline={inTimeline} />}
         {tab === 'memory' && <Loaded data={trace === null ? { none: true } as const : trace} empty="">{data => <MemoryView trace={'none' in data ? null : data} memory={page.memory} stamp={stamp} open={openSpan} />}</Loaded>}
         {tab === 'steps' && <StepsView steps={page.steps} open={openStep} />}
-        {tab === 'ranks' && (page.comm ? <div><div class="bar"><HowToRead view="ranks" /></div><Section content={page.comm} /></div> : <Empty>{say('page.ranks.empty')}</Empty>)}
+        {tab === 'ranks' && <RanksView ranks={page.ranks} comm={page.comm} late={page.late_ranks} />}
         {tab === 'about' && <AboutView about={page.about} />}
       </div>
     </>
@@ -171,7 +171,8 @@ function connectHead({ setLanguage, setDark, showFinding }: HeadActions): () => 
     } else if (act === 'copy') {
       const text = button.parentElement?.querySelector('code')?.textContent ?? '';
       if (await copy(text)) flash(button);
-    } else if (act === 'evidence') showFinding(Number(button.dataset.finding));
+    } else if (act === 'charts') document.getElementById('views')?.scrollIntoView({ block: 'start' });
+    else if (act === 'evidence') showFinding(Number(button.dataset.finding));
   };
   document.addEventListener('click', click);
   return () => document.removeEventListener('click', click);

@@ -12,6 +12,8 @@ export type TableData = { id: string; columns: string[]; rows: Value[][]; marks:
 
 export type StepsData = { numbers: (number | string)[]; phases: string[]; causes: string[]; ns: number[][]; total_ns: number[] };
 
+export type RankData = { numbers: number[]; causes: string[]; ns: number[][]; total_ns: number[] };
+
 export type Fact = { label: Message; value: Message | Value };
 
 export type PageData = {
@@ -22,6 +24,8 @@ export type PageData = {
   steps: StepsData | null;
   memory: Record<string, unknown> | null;
   comm: Record<string, unknown> | null;
+  ranks: RankData | null;
+  late_ranks: number[];
   about: { title: Message; facts: Fact[] }[];
   compare: unknown;
 };

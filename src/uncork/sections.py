@@ -10,6 +10,7 @@ from uncork.ledger import CAUSES
 from uncork.measure import Measured, Missing
 from uncork.measure.facts import Facts
 from uncork.measure.step_ledger import StepLedger
+from uncork.measure.steps_view import StepsView
 from uncork.report import LedgerEntry
 
 Section = dict[str, Any]
@@ -127,13 +128,16 @@ def comm_section(measured: Sequence[Measured], numbers: Sequence[int]) -> Sectio
 
 
 def views_section(measured: Sequence[Measured], numbers: Sequence[int]) -> Section:
-    """Return what the page draws, by measurement name, of the first rank that has it."""
+    """Return what the page draws, by measurement name, of the first rank that has it; and the steps of all ranks."""
     views: Section = {}
+    steps = {number: one[StepsView] for number, one in zip(numbers, measured, strict=True) if StepsView in one}
+    of_ranks = {number: view for number, view in steps.items() if not isinstance(view, Missing)}
     for number, one in zip(numbers, measured, strict=True):
         for kind, value in one.items():
             if kind.view and not isinstance(value, Missing):
                 views.setdefault(kind.__name__, (number, value))
-    return {name: value for name, (_, value) in views.items()}
+    chosen: Section = {name: value for name, (_, value) in views.items()}
+    return chosen | ({"Ranks": of_ranks} if of_ranks else {})
 
 
 def _first_section(name: str, measured: Sequence[Measured], numbers: Sequence[int]) -> Section | None:

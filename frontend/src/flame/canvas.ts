@@ -33,6 +33,8 @@ export class FlameCanvas {
     if (tree !== this.tree) this.selected = null;
     this.tree = tree;
     this.icicle = layOutFlame(tree, weight, heavy);
+    this.scroll = 0;
+    this.canvas.style.height = `min(${this.icicle.rows.length * ROW + 2}px, max(360px, 70vh))`;
     this.restyle();
     this.zoomTo(null);
   }

@@ -50,7 +50,25 @@ export class TimelineCanvas {
     this.to = trace.span;
     this.folded = foldedAtFirst(trace);
     this.layout = layOut(trace, marks, this.folded);
+    this.showAnalysed();
     this.restyle();
+  }
+
+  /** Begins with the time that the verdict is about, where a recording has long ends beside it. */
+  private showAnalysed(): void {
+    const causes = this.trace.tracks.find(track => track.meta.role === 'cause');
+    if (!causes || causes.last <= causes.first) return;
+    const from = this.trace.start[causes.first];
+    const to = this.trace.start[causes.last - 1] + this.trace.dur[causes.last - 1];
+    const margin = (to - from) * 0.01;
+    this.from = Math.max(0, from - margin);
+    this.to = Math.min(this.trace.span, to + margin);
+  }
+
+  /** Makes the canvas as high as its rows, up to what the style allows. */
+  private fitHeight(): void {
+    const rows = OVERVIEW + RULER + this.layout.pinned.height + this.layout.scrolled.height + 8;
+    this.canvas.style.height = `min(${rows}px, max(360px, 64vh))`;
   }
 
   /** Takes on the theme and the language that are on now. */
@@ -74,10 +92,12 @@ export class TimelineCanvas {
       fill: event => (hatched.get(trace.name[event]) as string) ?? fills[trace.name[event]],
       label: event => labels[trace.name[event]],
       ink: () => ON_FILL,
+      plate: event => (hatched.has(trace.name[event]) ? fills[trace.name[event]] : undefined),
       dimmed: event => this.found !== null && !this.found[trace.name[event]],
     };
     this.markPaint = { fill: () => (this.look.dark ? '#ff9a5c' : '#c2410c'), label: event => String(marks!.name[event]), ink: () => (this.look.dark ? ON_FILL : '#fff') };
     this.layout = layOut(trace, marks, this.folded);
+    this.fitHeight();
     this.overview = null;
     this.redraw();
   }
@@ -154,6 +174,7 @@ export class TimelineCanvas {
   fold(key: string): void {
     if (!this.folded.delete(key)) this.folded.add(key);
     this.layout = layOut(this.trace, this.marks, this.folded);
+    this.fitHeight();
     this.scrollTo(this.scroll);
   }
 

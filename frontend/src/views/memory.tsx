@@ -5,7 +5,7 @@ import { bytes, duration, quantity, say, told } from '../text.ts';
 import { theme } from '../theme.ts';
 import { CURVE_COLOURS, columnMaxima, drawCurve } from '../timeline/curve.ts';
 import type { Curve, Trace } from '../trace.ts';
-import { Section } from './section.tsx';
+import { HeldMemory, type MemorySection } from './held.tsx';
 
 const LEFT = 74;
 const BELOW = 22;
@@ -17,7 +17,7 @@ export function MemoryView({ trace, memory, stamp, open }: { trace: Trace | null
     <div class="memory">
       <div class="bar"><HowToRead view="memory" /></div>
       {trace && curves.map(curve => <Chart curve={curve} span={spanOf(curve, trace.span)} stamp={stamp} open={curve.meta.group === 'memory' ? open : null} />)}
-      {memory && <Section content={memory} />}
+      {memory && <HeldMemory memory={memory as MemorySection} />}
     </div>
   );
 }
@@ -96,8 +96,6 @@ function paint(canvas: HTMLCanvasElement, curve: Curve, span: number, peak: { ti
   ctx.textBaseline = 'middle';
   const top = Math.ceil(curve.meta.most / tick) * tick;
   drawCurve(ctx, { ...curve, meta: { ...curve.meta, most: top } }, 0, span, { x: LEFT, y: 0, width: width - LEFT, height: tall }, look);
-  ctx.fillStyle = look.back;
-  ctx.fillRect(LEFT, 0, 80, 0);
   for (let value = 0; value <= top + tick / 2; value += tick) {
     const y = tall - (value / top) * (tall - 2);
     ctx.globalAlpha = 0.5;

@@ -102,7 +102,7 @@ class _Builder:
 def _weights(timeline: Timeline) -> dict[str, IntArray]:
     """Return what each host slice itself accounts for, shape (slices,); weights that nothing has are left out."""
     host, device, table = timeline.host, timeline.device, timeline.events
-    launcher = np.where(device.launch >= 0, device.launch, timeline.launch_op)
+    launcher = launchers(timeline)
     known = launcher >= 0
     weights = {
         "device_ns": np.bincount(launcher[known], device.dur_ns[known], minlength=len(host)),
@@ -120,6 +120,12 @@ def _weights(timeline: Timeline) -> dict[str, IntArray]:
     return {name: own.astype(np.int64) for name, own in weights.items() if own.any()}
 
 
+def launchers(timeline: Timeline) -> IntArray:
+    """Return the host slice that each device slice hangs below: its runtime call, else its operator, else -1."""
+    device = timeline.device
+    return np.where(device.launch >= 0, device.launch, timeline.launch_op)
+
+
 def _idle_ns(timeline: Timeline) -> IntArray:
     """Return how long the device idles while each slice of the main thread is innermost."""
     host = timeline.host
@@ -133,22 +139,37 @@ def _idle_ns(timeline: Timeline) -> IntArray:
 
 
 def _by_stack(timeline: Timeline, weights: Mapping[str, IntArray], builder: _Builder) -> _Tree:
-    """Return the tree of who called whom, alike calls together; other threads' stacks stand beside the main one's."""
-    host, table = timeline.host, timeline.events
-    key = table.name[host.row].astype(np.int64)
-    node, parent = _merged(CallTree(timeline), key)
+    """Return the tree of who called whom, alike calls together, device work below what launched it.
+
+    Other threads' stacks stand beside the main one's.
+    """
+    host, table, device = timeline.host, timeline.events, timeline.device
+    node, parent = _merged(CallTree(timeline), table.name[host.row].astype(np.int64))
+    row = host.row
+    launcher = launchers(timeline)
+    below = np.flatnonzero(launcher >= 0)
+    own = dict(weights)
+    if len(below):
+        pairs, back = np.unique(
+            np.stack([node[launcher[below]], table.name[device.row[below]].astype(np.int64)]), axis=1, return_inverse=True
+        )
+        node = np.concatenate([node, len(parent) + back.reshape(-1)])
+        parent = np.concatenate([parent, pairs[0]])
+        row = np.concatenate([row, device.row[below]])
+        none = np.zeros(len(below), np.int64)
+        own = {name: np.concatenate([values, none]) for name, values in weights.items()}
+        own["device_ns"] = np.concatenate([np.zeros(len(host), np.int64), device.dur_ns[below]])
 
     def named(slice_: int) -> tuple[int, int]:
-        name = table.strings.text(int(key[slice_]))
-        kind = int(table.kind[host.row[slice_]])
-        file, line, function = split_frame(name)
-        place = f"{file}:{line} {function}" if file and line else ""
+        name, kind = table.strings.text(int(table.name[row[slice_]])), int(table.kind[row[slice_]])
+        file, line, function = split_frame(name) if kind == Kind.PYTHON_FUNCTION else ("", 0, "")
         of = category(name, kind)
         if of == "python" and is_users_frame(name):
             of = "python_user"
+        place = f"{file}:{line} {function}" if file and line else ""
         return builder.names.number(printable(name), of), builder.places.number(place)
 
-    return _pruned(_collected(node, parent, weights, named))
+    return _pruned(_collected(node, parent, own, named))
 
 
 def _by_module(timeline: Timeline, weights: Mapping[str, IntArray], builder: _Builder) -> _Tree | None:

@@ -1,11 +1,12 @@
 """Lanes: which events stand in which row of the page's timeline; rows never overlap."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from uncork.events import IntArray, Kind
+from uncork.events import IntArray, Kind, Track
 from uncork.intervals import Intervals
 from uncork.kernels import CLASSES, kernel_classes
 from uncork.ledger import Ledger
@@ -79,7 +80,7 @@ def device_lanes(timeline: Timeline, kept: IntArray, names: Names) -> list[Lane]
         order = rows[np.argsort(device.start_ns[rows], kind="stable")]
         place = _sublanes(device.start_ns[order], device.end_ns[order])
         split = [order[place == row] for row in range(int(place.max(initial=0)) + 1)]
-        label = {"id": _stream_label(timeline, order), "params": {"stream": printable(table.tracks[track].tid)}}
+        label = {"id": _stream_label(timeline, order), "params": {"stream": _number(table.tracks[track].tid)}}
         group = f"gpu {printable(table.tracks[track].pid)}"
         lanes.append(_lane(group, "device", label, split, device.start_ns, device.end_ns, number, sourced=True))
     return lanes
@@ -97,8 +98,7 @@ def host_lanes(timeline: Timeline, kept: IntArray, names: Names) -> list[Lane]:
         split = [row for row in np.split(order, np.flatnonzero(np.diff(host.depth[order])) + 1) if len(row)]
         main = track == timeline.main_track
         who = table.tracks[track]
-        params = {"thread": printable(who.tid), "name": printable(who.name)}
-        label = {"id": "page.track.main" if main else "page.track.thread", "params": params}
+        label = {"id": "page.track.main" if main else "page.track.thread", "params": {"thread": _thread(who)}}
         lane = _lane("cpu", "host", label, split, host.start_ns, host.end_ns, number, sourced=True)
         lanes.append(replace(lane, main=main))
     return lanes
@@ -179,6 +179,17 @@ def _stream_label(timeline: Timeline, slices: IntArray) -> str:
     if int(dur[copies].sum()) > _MOSTLY * whole:
         return "page.track.stream_copy"
     return "page.track.stream_comm" if int(dur[comm & ~copies].sum()) > _MOSTLY * whole else "page.track.stream"
+
+
+def _thread(track: Track) -> str:
+    """Return what tells a thread from the others: its name where it says more than its number, else the number."""
+    named = re.sub(rf"^thread {re.escape(track.tid)}\b", "", track.name).strip(" ()")
+    return printable(f"{_number(track.tid)} {named}".strip())
+
+
+def _number(text: str) -> str:
+    """Return a stream's or thread's number without the word before it, which the label has already."""
+    return printable(re.sub(r"^(stream|thread)\s+", "", text, flags=re.IGNORECASE))
 
 
 def _in_order(timeline: Timeline, tracks: IntArray) -> list[int]:

@@ -242,7 +242,7 @@ def _rest(report: Report, lang: str) -> Iterator[str]:
         yield f'<section><h2>{shown(say(lang, "page.clear", {"count": len(report.clear)}))}</h2><p>{names}</p></section>'
     if report.not_assessed:
         title = say(lang, "page.not_assessed", {"count": len(report.not_assessed)})
-        yield f"<section><h2>{shown(title)}</h2><ul>"
+        yield f'<section class="lacks"><h2>{shown(title)}</h2><ul>'
         by_missing: dict[tuple[str, ...], list[str]] = {}
         for lack in report.not_assessed:
             by_missing.setdefault(lack.missing, []).append(lack.rule)

@@ -112,6 +112,9 @@ def _header(report: Report) -> str:
     return (
         f'<header><b class="logo">uncork</b><span class="source"><bdi>{shown(_source(report))}</bdi></span>'
         f'<span class="muted">{spelt}</span><span class="right live">'
+        '<button type="button" data-act="charts">'
+        + "".join(f'<span data-lang="{lang}">{shown(say(lang, "page.charts"))}</span>' for lang in LANGUAGES)
+        + "</button>"
         '<button type="button" data-act="language"><span data-lang="en" lang="zh-Hans">中文</span>'
         '<span data-lang="zh" lang="en">English</span></button>'
         '<button type="button" data-act="theme" aria-label="light / dark"><svg width="14" height="14" viewBox="0 0 14 14" aria-hidden="true">'

@@ -14,9 +14,15 @@ from uncork.render.tables import COLUMNS, place
 from uncork.report import Report, finding_texts
 
 Json = dict[str, Any]
+Tables = Mapping[str, Sequence[Mapping[str, Any]]]
 # The page needs the texts of these corners of the catalogue only.
 _SPOKEN = ("page.", "cause.", "column.", "class.", "pattern.", "flame.", "reading.")
 _MOST_ROWS = 2_000
+# Beyond what a terminal has room for; the JSON report holds every column.
+_MORE_COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "operators": ("flop", "roofline_share", "dtype", "shapes", "kernel"),
+    "kernels": ("precision", "occupancy_share", "blocks_per_multiprocessor", "module"),
+}
 _LEFT_OUT_OF_TABLES = frozenset({"file", "line", "function"})
 
 
@@ -32,6 +38,8 @@ def page_data(report: Report) -> Json:
         "steps": _steps(steps) if isinstance(steps, StepsView) else None,
         "memory": _safe(report.memory),
         "comm": _safe(report.comm),
+        "ranks": _ranks(report.views.get("Ranks")),
+        "late_ranks": list(report.verdict.late_ranks),
         "about": _about(report),
         "compare": None,
     }
@@ -84,7 +92,7 @@ _CAUSES_OF: Mapping[str, tuple[str, ...]] = {
 """Rules about some of their class's causes only."""
 
 
-def _ordered(tables: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[tuple[str, Sequence[Mapping[str, Any]]]]:
+def _ordered(tables: Tables) -> list[tuple[str, Sequence[Mapping[str, Any]]]]:
     known = [name for name in COLUMNS if tables.get(name)]
     return [(name, tables[name]) for name in [*known, *sorted(set(tables) - set(COLUMNS))] if tables[name]]
 
@@ -93,8 +101,8 @@ def _table(name: str, rows: Sequence[Mapping[str, Any]]) -> Json:
     shown = rows[:_MOST_ROWS]
     present = {column for row in shown for column, value in row.items() if value not in (None, "")}
     wanted = [column for column in COLUMNS.get(name, ()) if column in present or (column == "place" and "file" in present)]
-    others = sorted(present - set(wanted) - _LEFT_OUT_OF_TABLES)
-    columns = [*wanted, *others]
+    more = _MORE_COLUMNS.get(name, tuple(sorted(present - set(wanted) - _LEFT_OUT_OF_TABLES)))
+    columns = [*wanted, *(column for column in more if column in present and column not in wanted)]
     return {
         "id": name,
         "columns": columns,
@@ -121,6 +129,23 @@ def _steps(view: StepsView) -> Json:
         "causes": view.causes,
         "ns": view.ns.tolist(),
         "total_ns": view.step_ns.tolist(),
+    }
+
+
+def _ranks(ranks: Mapping[int, StepsView] | None) -> Json | None:
+    """Return each rank's mean step by cause, or None for one rank."""
+    if not ranks or len(ranks) < 2:
+        return None
+    means = {
+        number: {cause: int(ns.mean()) for cause, ns in zip(view.causes, view.ns, strict=True)}
+        for number, view in ranks.items()
+    }
+    causes = list(dict.fromkeys(cause for mean in means.values() for cause in mean))
+    return {
+        "numbers": list(means),
+        "causes": causes,
+        "ns": [[mean.get(cause, 0) for mean in means.values()] for cause in causes],
+        "total_ns": [sum(mean.values()) for mean in means.values()],
     }
 
 

@@ -1,0 +1,165 @@
+// The memory section of the report: who held memory over time and at the peak, and how the allocator's segments lie.
+import { useMemo, useState } from 'preact/hooks';
+import type { Value } from '../page.ts';
+import { Tip, type TipContent } from '../parts.tsx';
+import { bytes, duration, has, say, share } from '../text.ts';
+import { CURVE_COLOURS } from '../timeline/curve.ts';
+import { Grid } from './grid.tsx';
+import { Section } from './section.tsx';
+
+type Curve = { time_ns: number[] | null; action: number[] | null; allocated_bytes: number[]; reserved_bytes: number[] | null; categories: Record<string, number[]> | null };
+type Held = { category: string; bytes: number; share: number; count: number; file: string | null; line: number | null; function: string | null; op: string | null };
+type Segments = { shown: { bytes: number; size_bytes: number[]; state: string[] }[]; more: number; more_bytes: number };
+type What = { change: string; saved_low_bytes: number; saved_high_bytes: number };
+
+export type MemorySection = Record<string, unknown> & {
+  curve?: Curve | null; categories?: { category: string; bytes: number; share: number }[]; largest?: Held[]; kept?: Held[];
+  segments?: Segments | null; what_if?: What[]; peak_bytes?: number;
+};
+
+const OWN = new Set(['curve', 'categories', 'largest', 'kept', 'segments', 'what_if', 'rank', 'step_bytes', 'peak_ns', 'source', 'on_device', 'relative']);
+const WIDTH = 1200;
+const HEIGHT = 280;
+
+export function HeldMemory({ memory }: { memory: MemorySection }) {
+  const facts = Object.fromEntries(Object.entries(memory).filter(([name, value]) => !OWN.has(name) && value !== null && value !== -1));
+  return (
+    <>
+      {memory.curve?.allocated_bytes?.length && memory.curve.categories ? <Stacked curve={memory.curve} /> : null}
+      {memory.categories?.length ? <AtPeak categories={memory.categories} /> : null}
+      {memory.largest?.length ? <Owners title={say('page.memory.largest')} held={memory.largest} id="largest" /> : null}
+      {memory.kept?.length ? <Owners title={say('page.memory.kept')} held={memory.kept} id="kept" /> : null}
+      {memory.what_if?.length ? <WhatIf what={memory.what_if} /> : null}
+      {memory.segments?.shown?.length ? <SegmentMap segments={memory.segments} /> : null}
+      <section class="block"><h3>{say('page.memory.figures')}</h3></section>
+      <Section content={facts} />
+    </>
+  );
+}
+
+export function categoryName(category: string): string {
+  return has(`page.owner.${category}`) ? say(`page.owner.${category}`) : category.replaceAll('_', ' ');
+}
+
+const OWNER_ORDER = ['parameter', 'optimizer_state', 'gradient', 'activation', 'input', 'temporary', 'unknown'];
+
+function colourOf(category: string): string {
+  const at = OWNER_ORDER.indexOf(category);
+  return ['#56b4e9', '#e69f00', '#3fb391', '#d487b4', '#f0e442', '#dd6b20', '#b6bdc7'][at] ?? CURVE_COLOURS[0];
+}
+
+function Stacked({ curve }: { curve: Curve }) {
+  const [tip, setTip] = useState<TipContent | null>(null);
+  const x = curve.time_ns ?? curve.action ?? curve.allocated_bytes.map((_, i) => i);
+  const names = Object.keys(curve.categories ?? {}).sort((a, b) => OWNER_ORDER.indexOf(a) - OWNER_ORDER.indexOf(b));
+  const { areas, line, most } = useMemo(() => paths(curve, names, x), [curve]);
+  const first = x[0];
+  const span = x[x.length - 1] - first || 1;
+  const show = (event: PointerEvent) => {
+    const box = (event.currentTarget as Element).getBoundingClientRect();
+    const wanted = first + ((event.clientX - box.left) / box.width) * span;
+    let i = x.findIndex(value => value > wanted);
+    i = Math.max(0, (i < 0 ? x.length : i) - 1);
+    const lines = names.map(name => `${categoryName(name)} ${bytes(curve.categories![name][i])}`);
+    if (curve.reserved_bytes) lines.push(`${say('page.series.reserved')} ${bytes(curve.reserved_bytes[i])}`);
+    setTip({ title: `${curve.time_ns ? duration(x[i] - first) : `#${x[i]}`} · ${bytes(curve.allocated_bytes[i])}`, lines, x: event.clientX, y: event.clientY });
+  };
+  return (
+    <figure>
+      <figcaption>{say('page.memory.by_owner')} <span class="muted">{say('page.memory.top', { most: bytes(most) })}</span></figcaption>
+      <p class="legend">
+        {names.map(name => <span><i class="swatch" style={{ background: colourOf(name) }} />{categoryName(name)}</span>)}
+        {line && <span><i class="swatch line" />{say('page.series.reserved')}</span>}
+      </p>
+      <svg class="area" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label={say('page.memory.by_owner')} onPointerMove={show} onPointerLeave={() => setTip(null)}>
+        {[0.25, 0.5, 0.75].map(part => <line class="grid" x1="0" x2={WIDTH} y1={HEIGHT * part} y2={HEIGHT * part} />)}
+        {areas.map((area, k) => <path d={area} fill={colourOf(names[k])} />)}
+        {line && <path class="reserved" d={line} />}
+      </svg>
+      <p class="legend ends"><span>{curve.time_ns ? duration(0) : '0'}</span><span>{curve.time_ns ? duration(span) : x[x.length - 1]}</span></p>
+      <Tip tip={tip} />
+    </figure>
+  );
+}
+
+/** Returns stacked step areas, the line of reserved memory, and the top of the scale. */
+function paths(curve: Curve, names: string[], x: number[]): { areas: string[]; line: string; most: number } {
+  const n = x.length;
+  const most = Math.max(1, ...curve.allocated_bytes, ...(curve.reserved_bytes ?? []));
+  const px = (i: number) => (((x[Math.min(i, n - 1)] - x[0]) / (x[n - 1] - x[0] || 1)) * WIDTH).toFixed(1);
+  const py = (value: number) => (HEIGHT - (value / most) * HEIGHT).toFixed(1);
+  let below = new Array<number>(n).fill(0);
+  const areas = names.map(name => {
+    const above = below.map((value, i) => value + (curve.categories![name][i] ?? 0));
+    const up = above.map((value, i) => `L${px(i)},${py(value)}L${px(i + 1)},${py(value)}`).join('');
+    const down = below.map((_, k) => n - 1 - k).map(i => `L${px(i + 1)},${py(below[i])}L${px(i)},${py(below[i])}`).join('');
+    below = above;
+    return `M0,${HEIGHT}${up}${down}Z`;
+  });
+  const line = curve.reserved_bytes ? curve.reserved_bytes.map((value, i) => `${i ? 'L' : 'M'}${px(i)},${py(value)}L${px(i + 1)},${py(value)}`).join('') : '';
+  return { areas, line, most };
+}
+
+function AtPeak({ categories }: { categories: { category: string; bytes: number; share: number }[] }) {
+  let x = 0;
+  return (
+    <figure>
+      <figcaption>{say('page.memory.at_peak')}</figcaption>
+      <svg class="stack" viewBox="0 0 1000 30" preserveAspectRatio="none" role="img" aria-label={categories.map(one => `${categoryName(one.category)} ${share(one.share)}`).join(', ')}>
+        {categories.map(one => {
+          const left = x;
+          x += one.share * 1000;
+          return <rect x={left} width={one.share * 1000} height="30" fill={colourOf(one.category)} />;
+        })}
+      </svg>
+      <p class="legend">{categories.map(one => <span><i class="swatch" style={{ background: colourOf(one.category) }} />{categoryName(one.category)} <b>{bytes(one.bytes)}</b> {share(one.share)}</span>)}</p>
+    </figure>
+  );
+}
+
+function Owners({ title, held, id }: { title: string; held: Held[]; id: string }) {
+  const columns = ['category', 'bytes', 'share', 'count', 'place', 'op'];
+  const rows = held.map((one): Value[] => [categoryName(one.category), one.bytes, one.share, one.count, one.file ? `${one.file}:${one.line ?? ''} ${one.function ?? ''}`.trim() : null, one.op]);
+  return <section class="block"><h3>{title}</h3><Grid id={id} columns={columns} rows={rows} groups={['category']} /></section>;
+}
+
+function WhatIf({ what }: { what: What[] }) {
+  return (
+    <section class="block">
+      <h3>{say('page.memory.what_if')}</h3>
+      <dl>
+        {what.map(one => (
+          <div><dt>{has(`page.change.${one.change}`) ? say(`page.change.${one.change}`) : one.change.replaceAll('_', ' ')}</dt><dd>{bytes(one.saved_low_bytes)} … {bytes(one.saved_high_bytes)}</dd></div>
+        ))}
+      </dl>
+    </section>
+  );
+}
+
+const MOST_SEGMENTS = 60;
+
+function SegmentMap({ segments }: { segments: Segments }) {
+  const shown = segments.shown.slice(0, MOST_SEGMENTS);
+  const widest = Math.max(...shown.map(one => one.bytes));
+  const more = segments.more + segments.shown.length - shown.length;
+  return (
+    <figure>
+      <figcaption>{say('page.memory.segments')}</figcaption>
+      <p class="legend">
+        <span><i class="swatch" style={{ background: '#56b4e9' }} />{say('page.memory.in_use')}</span>
+        <span><i class="swatch free" />{say('page.memory.free')}</span>
+      </p>
+      <svg class="segments" viewBox={`0 0 1000 ${shown.length * 8}`} preserveAspectRatio="none" style={{ height: `${shown.length * 8}px` }} role="img" aria-label={say('page.memory.segments')}>
+        {shown.map((segment, row) => {
+          let at = 0;
+          return segment.size_bytes.map((size, k) => {
+            const left = (at / widest) * 1000;
+            at += size;
+            return <rect x={left} y={row * 8} width={Math.max(0.6, (size / widest) * 1000 - 0.4)} height="6.5" class={segment.state[k] === 'inactive' ? 'free' : 'used'}><title>{bytes(size)}</title></rect>;
+          });
+        })}
+      </svg>
+      {more > 0 && <p class="muted">{say('page.memory.more_segments', { count: more, size: bytes(segments.more_bytes) })}</p>}
+    </figure>
+  );
+}
