@@ -1,10 +1,12 @@
-"""Draw the README's picture from a real report: ``python docs/picture.py RUN_FOLDER docs/verdict.svg [LANG]``."""
+"""Draw the README's picture from a real run: ``python docs/picture.py RUN_FOLDER docs/verdict.svg [zh]``."""
 
+import html
 import re
 import sys
 from io import StringIO
 from pathlib import Path
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
@@ -12,16 +14,30 @@ from uncork.pipeline import analyze
 from uncork.render import Options, renderers
 
 WIDTH = 100
+CELL = 12.2
+"""Width of a character in rich's pictures."""
+FONT = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
+TEXT = re.compile(r'(<text [^>]*?x="([\d.]+)"[^>]*?textLength=")([\d.]+)("[^>]*>)([^<]*)(</text>)')
+BACKGROUND = re.compile(r'(<rect [^>]*?x="([\d.]+)"[^>]*?width=")([\d.]+)(")')
 
 
 def picture(run: Path, lang: str) -> str:
-    """Return the terminal report of a run as SVG, without the fonts that rich would have fetched from elsewhere."""
-    options = Options(lang=lang, width=WIDTH, color=True, run=f"uncork analyze {run.name}")
+    """Return the terminal report of a run as SVG."""
+    options = Options(lang=lang, width=WIDTH, color=True, run="uncork-runs/slow-1")
     shown = renderers()["terminal"](analyze([run]), options)
     console = Console(record=True, width=WIDTH, file=StringIO(), force_terminal=True)
     console.print(Text.from_ansi(shown))
-    svg = console.export_svg(title="uncork run train.py")
-    return re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)
+    # rich would have fonts fetched from elsewhere, and draws wide characters narrow.
+    svg = FONT.sub("", console.export_svg(title="uncork run slow.py"))
+    widths: dict[tuple[str, str], str] = {}
+
+    def widen(found: "re.Match[str]") -> str:
+        wide = f"{CELL * cell_len(html.unescape(found[5])):g}"
+        widths[found[2], found[3]] = wide
+        return f"{found[1]}{wide}{found[4]}{found[5]}{found[6]}"
+
+    svg = TEXT.sub(widen, svg)
+    return BACKGROUND.sub(lambda found: f"{found[1]}{widths.get((found[2], found[3]), found[3])}{found[4]}", svg)
 
 
 if __name__ == "__main__":
