@@ -135,10 +135,10 @@ def _verdict_json(verdict: Verdict, lang: str) -> Json:
         "bottleneck": verdict.bottleneck.value,
         "confidence": round(verdict.confidence, 3),
         "share": verdict.share,
-        "summary": _text(verdict.summary, lang),
+        "summary": spell(verdict.summary, lang),
         "contributing": [one.value for one in verdict.contributing],
         "late_ranks": list(verdict.late_ranks),
-        "would_be_wrong_if": [_text(one, lang) for one in verdict.would_be_wrong_if],
+        "would_be_wrong_if": [spell(one, lang) for one in verdict.would_be_wrong_if],
         "messages": {
             "summary": asdict(verdict.summary),
             "would_be_wrong_if": [asdict(one) for one in verdict.would_be_wrong_if],
@@ -191,7 +191,12 @@ def _finding_json(finding: Finding, lang: str) -> Json:
     }
 
 
-def _text(message: Message, lang: str) -> str:
+def spell(message: Message, lang: str) -> str:
+    """Return a message as text: of the catalogue, or (``rule.<id>.title``) the title on a rule's page."""
+    _, _, rest = message.id.partition("rule.")
+    rule = rules().get(rest.removesuffix(".title")) if rest.endswith(".title") else None
+    if rule is not None and rule.has_page:
+        return fill(page(rule.folder, rule.id, lang).title, message.params)
     return say(lang, message.id, message.params)
 
 

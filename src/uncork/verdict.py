@@ -27,6 +27,8 @@ WORTH_SHARE = 0.05
 KNOWN_SHARE = 0.5
 """With more of the window unexplained or unrecorded, a verdict needs `OF_EXPLAINED` and `OF_WINDOW` (section 9.9)."""
 OF_EXPLAINED = 0.9
+SKEW_UNKNOWN = 0.85
+"""Communication as seen by some ranks only may be waiting for one that is not here (diagnosis section 4)."""
 OF_WINDOW = 0.25
 
 
@@ -174,6 +176,8 @@ def _confidence(job: Job, share: float, quality: Sequence[Quality]) -> float:
     sure *= 1 - 0.5 * job.unknown
     for one in quality:
         sure *= _DOUBT.get(one.id, 1.0) if one.severity != "info" else 1.0
+        if one.id == "missing-ranks" and CLASSES[top] is Bottleneck.COMMUNICATION:
+            sure *= SKEW_UNKNOWN
     return float(min(max(sure, 0.05), 0.97))
 
 
@@ -203,7 +207,7 @@ def _from_findings(findings: Sequence[Finding], quality: Sequence[Quality]) -> V
             best.bottleneck,
             best.confidence,
             best.gain.high,
-            Message("verdict.finding", {"title": Message(f"rule.{best.rule}.title", best.params)}),
+            Message(f"rule.{best.rule}.title", best.params),
             contributing=others,
         )
     return _abstain("verdict.undetermined.no-timeline", {}, ())

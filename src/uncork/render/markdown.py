@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from uncork.locale import say
 from uncork.render import Options
 from uncork.render.tables import COLUMNS, cell, shown_columns, top_rows, where
-from uncork.report import Report, finding_texts
+from uncork.report import Report, finding_texts, spell
 from uncork.units import format_ns, format_share
 
 _DEFAULT_ROWS = 10
@@ -18,7 +18,7 @@ def render(report: Report, options: Options) -> str:
 
 def _lines(report: Report, options: Options) -> Iterator[str]:
     lang, verdict = options.lang, report.verdict
-    sentence = _escape(say(lang, verdict.summary.id, verdict.summary.params))
+    sentence = _escape(spell(verdict.summary, lang))
     yield f"### {say(lang, f'class.{verdict.bottleneck.value}')}: {sentence}"
     yield ""
     yield say(lang, "ui.confidence", {"confidence_share": verdict.confidence})

@@ -14,7 +14,7 @@ from uncork.findings import Bottleneck, Finding
 from uncork.locale import say
 from uncork.render import Options
 from uncork.render.tables import COLUMNS, TEXT_COLUMNS, cell, fitting, shown_columns, top_rows, where
-from uncork.report import LedgerEntry, Report, finding_texts
+from uncork.report import LedgerEntry, Report, finding_texts, spell
 from uncork.units import format_ns, format_quantity, format_share
 
 # Okabe and Ito's palette, told apart by people with any colour vision; the badge's text carries the meaning alone.
@@ -75,7 +75,7 @@ def _headline(report: Report, options: Options) -> RenderableType:
     grid = Table.grid(padding=(0, 1))
     grid.add_column(no_wrap=True)
     grid.add_column()
-    grid.add_row(badge, Text(say(options.lang, verdict.summary.id, verdict.summary.params), style="bold"))
+    grid.add_row(badge, Text(spell(verdict.summary, options.lang), style="bold"))
     return grid
 
 
@@ -216,7 +216,7 @@ def _doubts(report: Report, options: Options) -> Iterator[RenderableType]:
         yield ""
         yield Text(say(lang, "ui.wrong_if"), style="dim")
         for one in report.verdict.would_be_wrong_if[: None if options.verbose else 2]:
-            yield Padding(Text("· " + say(lang, one.id, one.params), style="dim"), (0, 0, 0, 2))
+            yield Padding(Text("· " + spell(one, lang), style="dim"), (0, 0, 0, 2))
     lacks = [lack for lack in report.not_assessed if report.applies(lack)]
     missing = dict.fromkeys(what for lack in lacks for what in lack.missing)
     params = {
