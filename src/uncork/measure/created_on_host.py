@@ -18,10 +18,13 @@ IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
 _CREATES = re.compile(
-    r"^aten::(rand|randn|randint|randperm|rand_like|randn_like|normal_?|uniform_|bernoulli_?|zeros|ones|full|arange"
+    r"^aten::(rand|randn|randint|rand_like|randn_like|normal_?|uniform_|bernoulli_?|zeros|ones|full|arange"
     r"|linspace|eye|empty|fill_|zero_|tril|triu|one_hot|scalar_tensor|zeros_like|ones_like|full_like)$"
 )
 _FILLS = re.compile(r"^aten::(empty)$")
+FASTEST_BYTES_PER_NS = 100
+"""No CPU fills a tensor at more than 100 GB/s from one thread's cache; a shorter creation made something else."""
+LEAST_NS = 20_000
 NEIGHBOURS = 3
 """How many operators before the copy may be the creation: a reshape or a cast may stand between."""
 
@@ -55,7 +58,10 @@ class CreatedOnHost(Measurement):
             & (device.start_ns >= steps.start_ns[0]) & (device.start_ns < steps.end_ns[-1])
         )  # fmt: skip
         creation = _creation(timeline, timeline.launch_op[rows])
-        rows, creation = rows[creation >= 0], creation[creation >= 0]
+        size = timeline.events.ints("bytes", missing=0)[device.row[rows]]
+        # Profilers and loaders make small tensors too: what was made must be large enough to be what is copied.
+        fits = host.dur_ns[creation] >= np.maximum(size / FASTEST_BYTES_PER_NS, LEAST_NS)
+        rows, creation = rows[(creation >= 0) & fits], creation[(creation >= 0) & fits]
         made, first = np.unique(creation, return_index=True)
         busy = covered_ns(timeline.device_busy, host.start_ns[made], host.end_ns[made])
         exposed = covered_ns(rank.ledger.intervals["copy"], device.start_ns[rows], device.end_ns[rows])

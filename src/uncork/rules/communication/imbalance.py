@@ -7,7 +7,7 @@ from uncork.measure import MissingEvidence, Ranks
 from uncork.measure.collectives import Collectives
 from uncork.measure.matching import match
 from uncork.measure.step_ledger import StepLedger
-from uncork.measure.waiting import lateness
+from uncork.measure.waiting import LATE_OF_STEP, lateness
 from uncork.rules.rule import rule
 
 LEAST_SHARE = 0.05
@@ -26,7 +26,7 @@ def imbalance(collectives: Ranks[Collectives], ledger: Ranks[StepLedger]) -> Cos
     step_ns = float(np.mean([one.mean_step_ns for one in ledger]))
     extra_ns = float((work.max(axis=0) - work.mean(axis=0)).mean())
     waits = lateness(match(collectives), collectives.numbers, step_ns)
-    if not step_ns or extra_ns < LEAST_SHARE * step_ns or waits.wait_share < LEAST_SHARE:
+    if not step_ns or extra_ns < LEAST_SHARE * step_ns or waits.wait_share < LATE_OF_STEP:
         return None
     cost_ns = min(extra_ns, waits.wait_share * step_ns)
     spread = float(((work.max(axis=0) - work.min(axis=0)) / np.maximum(work.mean(axis=0), 1)).mean())
@@ -36,7 +36,7 @@ def imbalance(collectives: Ranks[Collectives], ledger: Ranks[StepLedger]) -> Cos
         confidence=0.7,
         evidence=(
             Evidence("work_spread", spread, "share", LEAST_SHARE),
-            Evidence("waiting_share", waits.wait_share, "share", LEAST_SHARE),
+            Evidence("waiting_share", waits.wait_share, "share", LATE_OF_STEP),
         ),
         params={"spread_share": spread, "ranks": len(ledger)},
     )

@@ -16,7 +16,8 @@ def activations_dominate(memory: Ranks[SnapshotMemory]) -> Cost | None:
     held_share = held_bytes / max(mine.peak_bytes, 1)
     if mine.peak_bytes < WORTH_BYTES or held_share < PEAK_SHARE:
         return None
-    owner = next((one for one in mine.peak_owners if one.category in ("activation", "temporary")), None)
+    held = [one for one in mine.peak_owners if one.category in ("activation", "temporary")]
+    owner = next((one for one in held if one.location.file), held[0] if held else None)
     saved = {saving.change: saving for saving in mine.savings}
     checkpointing = saved.get("checkpointing")
     return Cost(

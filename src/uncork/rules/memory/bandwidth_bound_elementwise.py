@@ -32,6 +32,7 @@ def bandwidth_bound_elementwise(kernels: Ranks[BandwidthKernels], ledger: Ranks[
     if share < LEAST_SHARE or not mine.by_class:
         return None
     top, top_ns = mine.by_class[0]
+    fused = "_fused_" in (mine.location.op or "")
     return Cost(
         ns_per_step=steps.mean_ns("bandwidth"),
         gain=Gain(LOW * share, HIGH * share),
@@ -41,6 +42,6 @@ def bandwidth_bound_elementwise(kernels: Ranks[BandwidthKernels], ledger: Ranks[
             Evidence("bandwidth_share", share, "share", LEAST_SHARE),
             Evidence("bandwidth_kernels_per_step", mine.per_step, "count"),
         ),
-        advice=_ADVICE.get(top, ("compile", "half-precision")),
+        advice=("half-precision",) if fused else _ADVICE.get(top, ("compile", "half-precision")),
         params={"kernels": round(mine.per_step), "top": top, "top_ns": top_ns},
     )
