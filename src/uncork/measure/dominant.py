@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 
+from uncork.host_causes import TINY_OP_NS
 from uncork.kernels import COMPUTE
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.kernels_table import KernelTable
@@ -63,8 +64,7 @@ class Dominant(Measurement):
         computing = [
             Heavy(operator, _kind(operator), table.weight_ns(operator))
             for operator in table.operators
-            if (operator.kernel_class in COMPUTE if on_device else operator.op_class == "compute")
-            and table.weight_ns(operator) > 0
+            if _computes(operator, on_device) and table.weight_ns(operator) > 0
         ]
         if on_device and 2 * sum(heavy.ns for heavy in computing) < _compute_ns(rank.made(KernelTable)):
             # Graph replays and lost links: the operators around the launches do not show what runs.
@@ -74,6 +74,13 @@ class Dominant(Measurement):
     def share(self, ns: int) -> float:
         """Return the share of the step that some time is."""
         return min(ns / self.step_ns, 1.0) if self.step_ns else 0.0
+
+
+def _computes(operator: Operator, on_device: bool) -> bool:
+    """Return whether an operator computes; views and allocations do not, whatever a lost link hangs on them."""
+    if on_device:
+        return operator.kernel_class in COMPUTE and operator.op_class not in {"view", "memory", "region"}
+    return operator.op_class == "compute" and operator.cpu_self_ns > TINY_OP_NS * operator.calls_per_step
 
 
 def _compute_ns(table: KernelTable) -> int:

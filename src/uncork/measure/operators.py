@@ -11,8 +11,9 @@ import numpy as np
 from uncork.calltree import PHASES, Place
 from uncork.events import Kind
 from uncork.findings import Location
-from uncork.formulas import PRECISION, Work
+from uncork.formulas import Work, sizes_of
 from uncork.hardware import Peaks, peaks_of
+from uncork.inputs import PRECISION
 from uncork.kernels import kernel_class
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.operator_groups import OperatorGroups, group_operators
@@ -251,7 +252,7 @@ def _part(groups: OperatorGroups, group: int, steps: int, peaks: Peaks | None) -
         op_class=operator_class(name),
     )
     if work is None or not counted:
-        return made
+        return made if work else replace(made, sizes=sizes_of(name, groups.argument(group, "Input Dims")))
     if any(map(saves_arithmetic, kernels)):
         peaks = None
     return _with_roof(made, work, counted / steps, int(groups.counted_device_ns[group]) / steps, peaks)

@@ -20,8 +20,8 @@ def conv_layout_conversions(convolutions: Ranks[Convolutions], ledgers: Ranks[St
     cost = charge(ledgers, [one.layout_ns for one in convolutions])
     convs, ledger = convolutions[cost.place], ledgers[cost.place]
     of_convs = convs.layout_ns / convs.conv_ns if convs.conv_ns else 0.0
-    if cost.share < LEAST_SHARE or of_convs < LEAST_CONV_SHARE:
-        return None
+    if cost.share < LEAST_SHARE or of_convs < LEAST_CONV_SHARE or "transdata" in convs.layout_kernel.lower():
+        return None  # Ascend's private formats: channels_last does not spare those
     largest = convs.largest
     return Cost(
         ns_per_step=cost.ns,

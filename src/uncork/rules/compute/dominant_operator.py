@@ -13,6 +13,8 @@ LEAST_SHARE = 0.2
 """The largest operator must take a fifth of the step; TraceLens keeps groups from half a percent on, as a list."""
 NEXT_SHARE = 0.1
 """Others are named beside it from a tenth of the step on (diagnosis section 3: contributing)."""
+FEW_SHARE = 0.35
+"""Or the largest three together a third: forward and both gradients of the same layers are three operators."""
 FEW_OPERATORS_SHARE = 0.7
 BUSY_SHARE = 0.85
 """The article's signs of a compute-bound job: few operators over 70 %, utilisation over 85 % (requirement R3.1)."""
@@ -28,13 +30,14 @@ ON_HOST = ("use-device", "threads", "smaller-product")
 @rule()
 def dominant_operator(dominants: Ranks[Dominant], ledgers: Ranks[StepLedger]) -> Iterator[Cost]:
     """Yield the operators that dominate, at most three, on the rank where they take most."""
-    tops = [dominant.heaviest[0].ns if dominant.heaviest else 0 for dominant in dominants]
-    cost = charge(ledgers, tops)
+    cost = charge(ledgers, [sum(heavy.ns for heavy in dominant.heaviest) for dominant in dominants])
     dominant, ledger = dominants[cost.place], ledgers[cost.place]
     step_ns = ledger.mean_step_ns
-    if not step_ns or not dominant.heaviest or dominant.heaviest[0].ns < LEAST_SHARE * step_ns:
+    if not step_ns or not dominant.heaviest:
         return
     together = min(sum(heavy.ns for heavy in dominant.heaviest) / step_ns, 1.0)
+    if dominant.heaviest[0].ns < LEAST_SHARE * step_ns and together < FEW_SHARE:
+        return
     for heavy in dominant.heaviest:
         share = min(heavy.ns / step_ns, 1.0)
         if share < NEXT_SHARE:
@@ -42,7 +45,7 @@ def dominant_operator(dominants: Ranks[Dominant], ledgers: Ranks[StepLedger]) ->
         operator = heavy.operator
         evidence = [
             Evidence("top_operators_share", together, "share", FEW_OPERATORS_SHARE),
-            Evidence("operator_share", share, "share", LEAST_SHARE if heavy is dominant.heaviest[0] else NEXT_SHARE),
+            Evidence("operator_share", share, "share", NEXT_SHARE),
             Evidence("busy_share", busy_share(ledger), "share", BUSY_SHARE),
         ]
         if operator.roofline_share is not None and not operator.over_peak:

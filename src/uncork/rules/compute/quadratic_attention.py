@@ -15,7 +15,7 @@ WON_SHARES = (0.25, 0.75)
 """Half the length is a quarter of the pairs; a quarter less is what leaving out padding usually gives."""
 
 
-@rule()
+@rule(hidden_by=("unfused-attention",))
 def quadratic_attention(attentions: Ranks[Attention], ledgers: Ranks[StepLedger]) -> Cost | None:
     """Return the time of attention over long sequences, fused or not."""
     cost = charge(ledgers, [one.fused_ns + one.unfused_ns if one.length >= LEAST_LENGTH else 0 for one in attentions])
