@@ -23,7 +23,7 @@ _GRAPH_LAUNCH = "GraphLaunch"
 
 @dataclass(frozen=True)
 class OpCount:
-    """An operator that is called often.
+    """An operator of the steps.
 
     Args:
         name: Its name.
@@ -50,7 +50,7 @@ class Dispatch(Measurement):
         graph_launches: Launches of whole graphs in all steps.
         kernel_ns: Mean duration of a kernel; 0 without any.
         launch_ns: Mean duration of a launch call; 0 without any.
-        most: Operators called most.
+        most: Operators that cost the host most, by their own time.
         location: The user's line that calls most operators; else the module; nothing where neither is known.
         location_share: Share of the operators that it calls.
     """
@@ -102,8 +102,12 @@ class Dispatch(Measurement):
 
     @property
     def leader(self) -> OpCount:
-        """Return the operator called most; one without a name where none is called inside the steps."""
-        return self.most[0] if self.most else OpCount("", 0.0, 0, 0)
+        """Return the operator whose calls cost the host most: of the tiny ones, if it is not wrappers all over.
+
+        One without a name where none is called inside the steps.
+        """
+        named = [one for one in self.most if one.median_ns <= TINY_OP_NS and one.name.startswith("aten::")]
+        return next(iter(named or self.most), OpCount("", 0.0, 0, 0))
 
     @property
     def steady(self) -> bool:
@@ -124,7 +128,7 @@ def _per_step(timeline: Timeline, when_ns: IntArray) -> IntArray:
 def _most(
     timeline: Timeline, names: npt.NDArray[np.int32], back: IntArray, own: IntArray
 ) -> tuple[tuple[OpCount, ...], npt.NDArray[np.float64]]:
-    """Return the operators called most, and the median own time of every name."""
+    """Return the operators with most own time, and the median own time of every name."""
     if not len(back):
         return (), np.empty(0)
     calls, sums = np.bincount(back), np.bincount(back, own)
@@ -132,7 +136,7 @@ def _most(
     first = np.cumsum(calls) - calls
     median = own[order][first + (calls - 1) // 2].astype(np.float64)
     steps = max(len(timeline.steps), 1)
-    top = np.lexsort((-sums, -calls))[:MOST_OPS]
+    top = np.lexsort((-calls, -sums))[:MOST_OPS]
     found = tuple(
         OpCount(
             timeline.events.strings.text(int(names[place])),

@@ -67,7 +67,7 @@ class LoaderWait(Measurement):
             wait_ns=inside,
             idle_ns=covered_ns(quiet, steps.start_ns, steps.end_ns),
             calls=len(places),
-            iterator=_iterator(timeline, places),
+            iterator=iterator(timeline, places),
             longest_ns=int(dur.max()) if len(dur) else 0,
             starts=int(fresh.sum()),
             start_ns=int(dur[fresh].sum()),
@@ -142,7 +142,7 @@ def _mask(size: int, places: IntArray) -> BoolArray:
     return marked
 
 
-def _iterator(timeline: Timeline, places: IntArray) -> str:
+def iterator(timeline: Timeline, places: IntArray) -> str:
     """Return how batches are made, from the iterator's class in the mark or from what runs under the frame."""
     if not len(places):
         return "none"

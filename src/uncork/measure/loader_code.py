@@ -11,7 +11,7 @@ from uncork.events import Kind
 from uncork.findings import Location
 from uncork.frames import is_users, is_users_frame, split_frame
 from uncork.measure import Measurement, MissingEvidence, Rank
-from uncork.measure.loader import loads_nothing, next_calls, under
+from uncork.measure.loader import iterator, loads_nothing, next_calls, under
 from uncork.measure.loader_functions import parts_of_functions
 from uncork.measure.loader_words import stage_of
 from uncork.recording import StackSample
@@ -19,7 +19,7 @@ from uncork.timeline import Timeline
 
 MOST_PARTS = 32
 _LOW_LEVEL = re.compile(
-    rf"(torch|numpy|scipy|PIL|cv2|{'|'.join(map(re.escape, sorted(sys.stdlib_module_names)))})(/|\.py|$)"
+    rf"(torch|numpy|scipy|PIL|cv2|uncork|{'|'.join(map(re.escape, sorted(sys.stdlib_module_names)))})(/|\.py|$)"
 )
 _LEAST_SAMPLES = 10
 """Fewer samples than this say nothing about shares."""
@@ -70,8 +70,10 @@ class LoaderCode(Measurement):
     def of(cls, rank: Rank) -> "LoaderCode":
         """Return the loading code of a rank: from frames, else from cProfile, else from sampled stacks."""
         samples = rank.recording.stacks
-        parts, source = _from_frames(rank.deep), "frames"
-        if not parts and rank.recording.functions is not None:
+        # With workers the main process only waits: what its frames show is no loading.
+        alone = iterator(rank.deep, next_calls(rank.deep)) != "multi"
+        parts, source = _from_frames(rank.deep) if alone else [], "frames"
+        if not parts and alone and rank.recording.functions is not None:
             made = parts_of_functions(rank.recording.functions)
             parts, source = [Part(*one) for one in made], "functions"
         if not parts:

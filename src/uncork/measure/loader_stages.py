@@ -80,7 +80,7 @@ class LoaderStages(Measurement):
         return cls(
             makers=tuple(_worker(spans, number) for number in numbers),
             batches=int(asked.sum()),
-            wait_ns=_mean(spans, "wait") or _mean(spans, "next"),
+            wait_ns=_mean(spans, "next"),
             startup_ns=tuple(int(one) for one in spans.dur_ns[_at(spans, "startup")]),
             deserialise_ns=_mean(spans, "deserialise"),
             pin_ns=_mean(spans, "pin"),
@@ -96,6 +96,11 @@ class LoaderStages(Measurement):
         """Return the mean per batch of one of the makers' figures."""
         batches = sum(maker.batches for maker in self.makers)
         return sum(int(getattr(maker, field)) * maker.batches for maker in self.makers) // batches if batches else 0
+
+    @property
+    def handover_share(self) -> float:
+        """Return the share of the wait in which a batch that is ready is taken over and pinned."""
+        return min((self.deserialise_ns + self.pin_ns) / self.wait_ns, 1.0) if self.wait_ns else 0.0
 
     @property
     def busiest_share(self) -> float:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from uncork.findings import Cost, Evidence, Gain, Location
 from uncork.measure import Ranks
 from uncork.measure.loader_code import LoaderCode
+from uncork.measure.loader_stages import LoaderStages
 from uncork.measure.step_ledger import StepLedger
 from uncork.rules.worth import NOTABLE_SHARE, charge, sure
 
@@ -13,7 +14,13 @@ LEAST_STAGE_SHARE = 0.25
 
 
 def stage_cost(
-    stage: str, codes: Ranks[LoaderCode], ledgers: Ranks[StepLedger], *, won: float, confidence: float
+    stage: str,
+    codes: Ranks[LoaderCode],
+    ledgers: Ranks[StepLedger],
+    stages: Ranks[LoaderStages] | None,
+    *,
+    won: float,
+    confidence: float,
 ) -> Cost | None:
     """Return what a stage costs where the step waits for data and the stage is a large part of making it.
 
@@ -21,12 +28,18 @@ def stage_cost(
         stage: One of `uncork.measure.loader_words.STAGES`.
         codes: The loading by function.
         ledgers: Where the steps' time went.
+        stages: The recorder's times: what taking batches over costs is not the items' fault.
         won: Share of the stage's time that can be won at best.
         confidence: Of the finding, before what lowers it.
     """
     shares = [code.share(stage) for code in codes]
+    making = [1.0 - one.handover_share for one in stages] if stages else [1.0] * len(codes)
     cost = charge(
-        ledgers, [ledger.mean_ns("data_loading") * share for ledger, share in zip(ledgers, shares, strict=True)]
+        ledgers,
+        [
+            ledger.mean_ns("data_loading") * share * made
+            for ledger, share, made in zip(ledgers, shares, making, strict=True)
+        ],
     )
     share = shares[cost.place]
     if not cost.notable or share < LEAST_STAGE_SHARE:

@@ -9,7 +9,10 @@ from uncork.rules.rule import rule
 from uncork.rules.worth import NOTABLE_SHARE, charge, sure
 
 EMPTY_SHARE = 0.3
-"""Share of requests that found the queue empty; a vendor-neutral monitor warns at 0.2 and calls 0.7 critical."""
+"""Share of requests that found the queue empty; a vendor-neutral monitor warns at 0.2 and calls 0.7 critical. Below it
+batches were ready, but not the one whose turn it was."""
+HANDOVER_SHARE = 0.5
+"""Where taking a batch over is half of the wait, a deeper queue does not help."""
 IDLE_SHARE = 0.3
 """Workers that idle so much of their time could have worked ahead, had they been allowed to."""
 DEFAULT_FACTOR = 2
@@ -20,7 +23,7 @@ DEFAULT_FACTOR = 2
 def no_prefetch(stages: Ranks[LoaderStages], ledgers: Ranks[StepLedger], machines: Ranks[Machine]) -> Cost | None:
     """Return the wait for data of a job whose workers are not allowed to work ahead far enough."""
     idle = [
-        stage.workers > 0 and (stage.empty_share or 0.0) >= EMPTY_SHARE and 1.0 - stage.busiest_share >= IDLE_SHARE
+        stage.workers > 0 and stage.handover_share < HANDOVER_SHARE and 1.0 - stage.busiest_share >= IDLE_SHARE
         for stage in stages
     ]
     cost = charge(

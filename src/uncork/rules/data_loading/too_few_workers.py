@@ -12,8 +12,9 @@ from uncork.rules.worth import NOTABLE_SHARE, charge, sure
 
 START_SHARE = 0.8
 """Where so much of the waiting follows the making of an iterator, the workers' start is slow, not their work."""
-IDLE_SHARE = 0.5
-"""Workers that idle half of their time are not too few."""
+BUSY_SHARE = 0.7
+EMPTY_SHARE = 0.3
+"""Workers that idle more than this, with batches ready more often than not, are not too few (capture study, 4)."""
 BURST_SHARE = 0.8
 """Where one wait is so much of all, one slow batch may be the reason instead of too few workers."""
 
@@ -33,7 +34,7 @@ def too_few_workers(
     )
     ledger, wait, machine = ledgers[cost.place], waits[cost.place], machines[cost.place]
     stage = stages[cost.place] if stages else None
-    if not cost.notable or (stage and stage.makers and stage.busiest_share < IDLE_SHARE):
+    if not cost.notable or (stage and _keeps_up(stage)):
         return None
     now = (stage.workers if stage else 0) or machine.num_workers or 0
     rest_ns = max(ledger.mean_step_ns - wait.mean_ns, 0)
@@ -46,8 +47,8 @@ def too_few_workers(
     place = top.location if top else machine.dataset
     evidence = [Evidence("loader_wait_share", cost.share, "share", NOTABLE_SHARE), Evidence("workers", now, "count")]
     if stage and stage.empty_share is not None:
-        evidence.append(Evidence("no_batch_ready_share", stage.empty_share, "share", 0.5))
-        evidence.append(Evidence("worker_busy_share", stage.busiest_share, "share", 0.9))
+        evidence.append(Evidence("no_batch_ready_share", stage.empty_share, "share", EMPTY_SHARE))
+        evidence.append(Evidence("worker_busy_share", stage.busiest_share, "share", BUSY_SHARE))
     certain = stage is not None or wait.longest_share < BURST_SHARE
     return Cost(
         ns_per_step=cost.ns,
@@ -62,3 +63,8 @@ def too_few_workers(
             "where": top.where if top else "__getitem__",
         },
     )
+
+
+def _keeps_up(stage: LoaderStages) -> bool:
+    """Return whether the recorder saw workers that have time to spare and batches that are ready."""
+    return bool(stage.makers) and stage.busiest_share < BUSY_SHARE and (stage.empty_share or 0.0) < EMPTY_SHARE
