@@ -74,7 +74,7 @@ def judge(
         return _abstain(f"verdict.undetermined.{forbidden.id}", forbidden.params, late)
     main = max(CLASSES, key=lambda one: job.shares[one])
     share = job.shares[main]
-    if late and job.excess is None:
+    if late and job.late and job.excess is None and job.late.wait_share > share:
         return _abstain("verdict.undetermined.late", {"ranks": _spelt(late)}, late)
     if job.unknown > KNOWN_SHARE and not _stands_alone(job, main):
         return _abstain("verdict.undetermined.unexplained", {"unknown_share": job.unknown}, late)
@@ -176,8 +176,9 @@ def _confidence(job: Job, share: float, quality: Sequence[Quality]) -> float:
     sure *= 1 - 0.5 * job.unknown
     for one in quality:
         sure *= _DOUBT.get(one.id, 1.0) if one.severity != "info" else 1.0
-        if one.id == "missing-ranks" and CLASSES[top] is Bottleneck.COMMUNICATION:
-            sure *= SKEW_UNKNOWN
+    alone = len(job.ledgers) == 1 or any(one.id == "missing-ranks" for one in quality)
+    if alone and CLASSES[top] is Bottleneck.COMMUNICATION:
+        sure *= SKEW_UNKNOWN
     return float(min(max(sure, 0.05), 0.97))
 
 

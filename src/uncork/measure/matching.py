@@ -16,6 +16,9 @@ from uncork.measure.collectives import UNMATCHED, Collectives
 
 IntArray = npt.NDArray[np.int64]
 
+_MOST_OFFSETS = 256
+"""Recordings of one job begin within a step or two of each other."""
+
 
 @dataclass(frozen=True, eq=False)
 class Matched:
@@ -102,7 +105,7 @@ class Matched:
 
 
 def match(ranks: Ranks[Collectives]) -> Matched:
-    """Return the collectives of all ranks side by side; keys that do not occur equally often are left out."""
+    """Return the collectives of all ranks side by side, in order per group and kind."""
     places: dict[tuple[str, str], dict[int, IntArray]] = {}
     for column, one in enumerate(ranks):
         key = one.group * max(len(one.names), 1) + one.name
@@ -114,17 +117,39 @@ def match(ranks: Ranks[Collectives]) -> Matched:
     blocks: list[tuple[IntArray, ...]] = []
     unmatched = 0
     for (_, name), found in places.items():
-        count = {len(rows) for rows in found.values()}
-        if len(found) < 2 or len(count) > 1 or name in UNMATCHED:
+        count = min(len(rows) for rows in found.values())
+        if len(found) < 2 or name in UNMATCHED:
             unmatched += sum(len(rows) for rows in found.values())
             continue
-        blocks.append(_side_by_side(ranks, found, count.pop()))
+        unmatched += sum(len(rows) - count for rows in found.values())
+        blocks.append(_side_by_side(ranks, _aligned(ranks, found, count), count))
         names += [name] * len(blocks[-1][0])
     if not blocks:
         none, flat = np.empty((0, len(ranks)), np.int64), np.empty(0, np.int64)
         return Matched((), flat, flat, flat, none, none, none, unmatched)
     size, group_size, step, dur, exposed, start = (np.concatenate(column) for column in zip(*blocks, strict=True))
     return Matched(tuple(names), size, group_size, step, dur, exposed, start, unmatched)
+
+
+def _aligned(ranks: Ranks[Collectives], found: dict[int, IntArray], count: int) -> dict[int, IntArray]:
+    """Return as many collectives of each rank as the shortest recording has, from where they end together.
+
+    Recordings begin and end at different moments; a collective ends on all its ranks at once, so the right offset is
+    the one at which the differences between the ends vary least, whatever the clocks say.
+    """
+    reference = next(column for column, rows in found.items() if len(rows) == count)
+    ends = ranks[reference].start_ns[found[reference]] + ranks[reference].dur_ns[found[reference]]
+    aligned: dict[int, IntArray] = {}
+    for column, rows in found.items():
+        offsets = min(len(rows) - count, _MOST_OFFSETS) + 1
+        if offsets > 1:
+            end = ranks[column].start_ns[rows] + ranks[column].dur_ns[rows]
+            spread = [
+                float(np.std((end[offset : offset + count] - ends).astype(np.float64))) for offset in range(offsets)
+            ]
+            rows = rows[int(np.argmin(spread)) :]  # noqa: PLW2901 - the rows from the best offset on
+        aligned[column] = rows[:count]
+    return aligned
 
 
 def _side_by_side(ranks: Ranks[Collectives], found: dict[int, IntArray], count: int) -> tuple[IntArray, ...]:
