@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from uncork.errors import UncorkError
+from uncork.errors import UncorkError, UsageError
 
 if TYPE_CHECKING:
     from uncork.render import Options
@@ -22,6 +22,10 @@ def add_output_options(verb: argparse.ArgumentParser) -> None:
     out.add_argument("--json", metavar="FILE", help="write the report as JSON; - for standard output")
     out.add_argument("--html", metavar="FILE", help="write the report as one offline HTML page")
     out.add_argument("--markdown", metavar="FILE", help="write the report as Markdown; - for standard output")
+    out.add_argument(
+        "--export", metavar="FORM=FILE", action="append", default=[], help="write another form: csv (the tables), "
+        "perfetto (a trace with the findings in it), speedscope (flame graphs); may be repeated",
+    )  # fmt: skip
     out.add_argument("--lang", choices=("en", "zh"), help="language (default: the locale's)")
     out.add_argument("--top", type=_rows, default=0, metavar="N", help="show the tables, N rows each")
     out.add_argument("--sort", default="", metavar="KEY", help="sort the tables by device_total, device_self, "
@@ -64,8 +68,8 @@ def use_color() -> bool:
 
 
 def wants_page(arguments: argparse.Namespace) -> bool:
-    """Return whether the HTML page was asked for, and with it what only the page draws."""
-    return bool(arguments.html)
+    """Return whether a form was asked for that draws: it needs what no other does."""
+    return bool(arguments.html or arguments.export)
 
 
 def emit(report: Report, arguments: argparse.Namespace, run: str = "") -> None:
@@ -73,14 +77,25 @@ def emit(report: Report, arguments: argparse.Namespace, run: str = "") -> None:
     from uncork.render import renderers
 
     chosen = options(arguments, run)
-    spoken = False
-    for form in ("json", "html", "markdown"):
-        target = getattr(arguments, form)
+    wanted = [(form, getattr(arguments, form)) for form in ("json", "html", "markdown")]
+    wanted += [_export(text) for text in arguments.export]
+    for form, target in wanted:
         if target:
-            spoken |= target == "-"
             write(target, renderers()[form](report, chosen))
+    spoken = any(target == "-" for _, target in wanted)
     if not spoken and not arguments.quiet:
         write("-", renderers()["terminal"](report, chosen))
+
+
+def _export(text: str) -> tuple[str, str]:
+    """Return form and file of ``csv=table.csv``."""
+    from uncork.render import renderers
+
+    form, _, target = text.partition("=")
+    if form not in renderers() or not target:
+        forms = ", ".join(form for form in renderers() if form != "terminal")
+        raise UsageError(f"--export {text} names no form and file.", f"Write FORM=FILE with one of: {forms}.")
+    return form, target
 
 
 def write(target: str, text: str) -> None:
