@@ -54,7 +54,7 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
             "conv",
             (
                 r"conv(?!ert|ersion)|scudnn|winograd|wgrad|dgrad|fprop|fft[12]d|im2col|col2im|col2vol|vol2col"
-                r"|igemm_(fwd|bwd|wrw)"
+                r"|igemm_(fwd|bwd|wrw)|cask_"
             ),
         ),
         (
@@ -94,7 +94,7 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
             (
                 r"element_?wise|triton_|pool|upsample|interpolate|distribution|drop_?out|relu|gelu|silu|sigmoid|tanh|swish"
                 r"|scale|threshold|clamp|optensor|op_?tensor|(^|_|:)(add|mul|sub|div|divide|cast|sqrt|log|exp|pow|where|merge)"
-                r"|activation|vectorized|unrolled|tensoriterator|bias|rotary|roi_?align|nms|tri[lu]_"
+                r"|activation|vectorized|unrolled|tensoriterator|bias|rotary|roi_?align|nms|tri[lu]_|-dtype_|^aten::"
             ),
         ),
     )
