@@ -7,6 +7,11 @@ import numpy as np
 from uncork.events import Kind
 from uncork.intervals import contains, covered_ns, intervals
 from uncork.measure import Measurement, MissingEvidence, Rank
+from uncork.measure.syncs import READS_BACK
+from uncork.operators import operator_class
+
+_NO_OPERATORS = frozenset({"loader", "compile", "comm", "optimizer", "region"})
+"""Regions and services that stand in the table beside operators."""
 
 
 @dataclass(frozen=True)
@@ -32,15 +37,18 @@ class TotalAndSelf(Measurement):
     @classmethod
     def of(cls, rank: Rank) -> "TotalAndSelf":
         """Return the two leading operators of a rank."""
-        timeline, tree = rank.timeline, rank.calltree
+        timeline = rank.timeline
         host, table = timeline.host, timeline.events
         ops = np.flatnonzero(
             (table.kind[host.row] == int(Kind.CPU_OP)) & contains(timeline.steps.intervals, host.start_ns)
         )
+        ops = ops[~table.name_is(lambda name: operator_class(name) in _NO_OPERATORS)[host.row[ops]]]
         if not len(ops):
             raise MissingEvidence("host")
         names, back = np.unique(table.name[host.row[ops]], return_inverse=True)
-        own = tree.op_self_ns[ops]
+        # On a device the time of what only waits for it is not its own: it belongs to what the device runs.
+        waits = table.name_is(READS_BACK)[host.row[ops]] & (len(timeline.device) > 0)
+        own = np.where(waits, 0, host.self_ns[ops])
         selves = np.bincount(back, own)
         # An operator inside one of the same name would count twice.
         name = table.name[host.row]
