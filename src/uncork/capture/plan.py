@@ -12,8 +12,12 @@ EVENTS_MOST_DEEP = 150_000
 """Operators a deep window may hold: about 2 s for stop and export, 100 MB of JSON (10 + 4 us and 615 B each)."""
 EVENTS_MOST_LIGHT = 400_000
 """Operators a light window may hold: about 2 s for stop and export, 120 MB of JSON (2.6 + 1.7 us and 290 B each)."""
-SECOND_PASS_FACTOR = 2
-"""The second pass begins once the program has made this many times the steps of the first."""
+SECOND_PASS_LEAST = 40
+"""Steps before the second pass: by then caches, allocators and workers have settled."""
+SECOND_PASS_SHARE = 0.03
+"""Share of the loop's time that stopping and writing the second pass's windows may cost."""
+SECOND_PASS_STEP = 100
+"""Step at which all ranks of a job begin the second pass."""
 LONG_STEP_NS = 1_000_000_000
 
 

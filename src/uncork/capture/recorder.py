@@ -86,6 +86,7 @@ class Recorder:
         self._probe = Probe()
         self._ahead: list[Stage] | None = None
         self._begun_ns: int | None = None
+        self._loop_ns = time.perf_counter_ns()
         self._last_signal_ns = 0
         self._last_write_ns = 0
         self._epoch_ns = time.time_ns() - time.perf_counter_ns()
@@ -186,7 +187,7 @@ class Recorder:
         """Take the outermost module with most parameters for the model: losses and metrics are modules too."""
         self._calls_looked_at += 1
         if id(module) not in self._sizes:
-            self._sizes[id(module)] = size = sum(one.numel() for one in module.parameters())
+            self._sizes[id(module)] = size = settings.parameter_count(module)
             if size >= max(self._sizes.values()):
                 self.seen["model"] = weakref.ref(module)
 
@@ -255,6 +256,7 @@ class Recorder:
             self._drop_window()
         self.windows.clear()
         self.steps.clear()
+        self._loop_ns = time.perf_counter_ns()
         self._ahead = None
         self.complete = False
         self._begun_ns = None
@@ -276,10 +278,16 @@ class Recorder:
         self._complete()
 
     def _second_pass_is_due(self) -> bool:
-        used = sum(len(window.step_ns) for window in self.windows.values())
-        return any(w.stage.number > 1 for w in self.windows.values()) or (
-            self.finder.seen >= plan.SECOND_PASS_FACTOR * (used + 3)
+        """Return whether the program ran long enough to bear the second pass; ranks decide by steps, to stay aligned."""
+        if any(window.stage.number > 1 for window in self.windows.values()):
+            return True
+        if settings.rank(self.torch)[1] > 1:
+            return self.finder.seen >= plan.SECOND_PASS_STEP
+        cost_ns = sum(
+            self._per_step(stage.name, "stop_ns") * stage.most for stage in self._ahead or () if stage.name in FILES
         )
+        loop_ns = time.perf_counter_ns() - self._loop_ns
+        return self.finder.seen >= plan.SECOND_PASS_LEAST and cost_ns <= plan.SECOND_PASS_SHARE * loop_ns
 
     def _per_step(self, window: str, fact: str) -> float:
         """Return a figure of a finished window per step, 0 where it is not known."""

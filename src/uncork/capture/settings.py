@@ -160,6 +160,17 @@ def _optimizer(optimizers: Iterable[Any]) -> dict[str, Any]:
     }
 
 
+def parameter_count(module: Any) -> int:
+    """Return how many parameters a module has, lazy ones (which have no shape yet) left out."""
+    total = 0
+    for one in module.parameters():
+        try:
+            total += one.numel()
+        except Exception:
+            continue
+    return total
+
+
 def _size(tensors: Iterable[Any]) -> int:
     return sum(one.numel() * one.element_size() for one in tensors if hasattr(one, "element_size"))
 
