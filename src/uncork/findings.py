@@ -189,6 +189,19 @@ class Quality:
 
 
 @dataclass(frozen=True)
+class ClassEvidence:
+    """A measured value that speaks for or against a class.
+
+    Args:
+        bottleneck: The class.
+        evidence: Value and threshold.
+    """
+
+    bottleneck: Bottleneck
+    evidence: Evidence
+
+
+@dataclass(frozen=True)
 class Verdict:
     """The answer in one sentence, and how sure it is.
 
@@ -200,6 +213,8 @@ class Verdict:
         contributing: Other classes worth naming, largest first.
         late_ranks: Ranks the others wait for.
         would_be_wrong_if: What would overturn it.
+        evidence: The source articles' thresholds, class by class (`uncork.reading_rules`).
+        disagreements: Classes whose thresholds hold though the ledger does not name them, and why.
     """
 
     bottleneck: Bottleneck
@@ -209,3 +224,5 @@ class Verdict:
     contributing: tuple[Bottleneck, ...] = ()
     late_ranks: tuple[int, ...] = ()
     would_be_wrong_if: tuple[Message, ...] = ()
+    evidence: tuple[ClassEvidence, ...] = ()
+    disagreements: tuple[Message, ...] = ()

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from uncork.measure import Measured, Measurement, Missing, measure
 from uncork.measure.facts import Facts
 from uncork.measure.waiting import with_waits
 from uncork.quality import gate
+from uncork.reading_rules import class_evidence, disagreements
 from uncork.recording import Recording
 from uncork.report import Report
 from uncork.rules import assess
@@ -63,8 +65,9 @@ def conclude(measured: Sequence[Measured]) -> Report:
     quality = gate(measured, numbers)
     ledger, step_ns = ledger_section(measured)
     findings, not_assessed, clear = assess(measured, numbers, step_ns)
+    verdict = replace(judge(measured, numbers, findings, quality), evidence=class_evidence(measured))
     return Report(
-        verdict=judge(measured, numbers, findings, quality),
+        verdict=replace(verdict, disagreements=disagreements(verdict)),
         ledger=ledger,
         findings=tuple(findings),
         not_assessed=tuple(not_assessed),

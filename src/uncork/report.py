@@ -9,6 +9,7 @@ from uncork import __version__
 from uncork.errors import UnreadableError
 from uncork.findings import (
     Bottleneck,
+    ClassEvidence,
     Evidence,
     Finding,
     Gain,
@@ -139,9 +140,15 @@ def _verdict_json(verdict: Verdict, lang: str) -> Json:
         "contributing": [one.value for one in verdict.contributing],
         "late_ranks": list(verdict.late_ranks),
         "would_be_wrong_if": [spell(one, lang) for one in verdict.would_be_wrong_if],
+        "evidence": [
+            {"class": one.bottleneck.value, **asdict(one.evidence), "holds": one.evidence.holds}
+            for one in verdict.evidence
+        ],
+        "disagreements": [spell(one, lang) for one in verdict.disagreements],
         "messages": {
             "summary": asdict(verdict.summary),
             "would_be_wrong_if": [asdict(one) for one in verdict.would_be_wrong_if],
+            "disagreements": [asdict(one) for one in verdict.disagreements],
         },
     }
 
@@ -258,7 +265,13 @@ def _verdict_from(data: Json) -> Verdict:
         contributing=tuple(Bottleneck(one) for one in data["contributing"]),
         late_ranks=tuple(data["late_ranks"]),
         would_be_wrong_if=tuple(Message(**one) for one in data["messages"]["would_be_wrong_if"]),
+        evidence=tuple(ClassEvidence(Bottleneck(one["class"]), _evidence_from(one)) for one in data["evidence"]),
+        disagreements=tuple(Message(**one) for one in data["messages"]["disagreements"]),
     )
+
+
+def _evidence_from(data: Json) -> Evidence:
+    return Evidence(**{key: data[key] for key in ("metric", "value", "unit", "threshold", "relation")})
 
 
 def _finding_from(data: Json) -> Finding:
@@ -270,9 +283,7 @@ def _finding_from(data: Json) -> Finding:
         gain=Gain(**data["gain"]),
         confidence=data["confidence"],
         location=Location(**data["location"]),
-        evidence=tuple(
-            Evidence(**{key: value for key, value in one.items() if key != "holds"}) for one in data["evidence"]
-        ),
+        evidence=tuple(_evidence_from(one) for one in data["evidence"]),
         advice=tuple(one["id"] for one in data["advice"]),
         params=data["params"],
     )

@@ -20,9 +20,9 @@ def exposed_copies(copies: Ranks[Copies], ledger: Ranks[StepLedger]) -> Cost | N
     place = max(range(len(copies)), key=lambda one: _exposed_ns(copies[one]))
     mine, steps = copies[place], ledger[place]
     cost_ns = _exposed_ns(mine)
-    if not steps.mean_step_ns or cost_ns < LEAST_SHARE * steps.mean_step_ns:
+    site = next((site for site in mine.sites if site.memory != "pageable"), None)
+    if site is None or not steps.mean_step_ns or cost_ns < LEAST_SHARE * steps.mean_step_ns:
         return None
-    site = next(site for site in mine.sites if site.memory != "pageable")
     hidden_ns = min(cost_ns, steps.mean_ns("gemm", "other_kernel", "bandwidth"))
     size = sum(one.bytes for one in mine.sites if one.memory != "pageable") // mine.steps
     return Cost(
