@@ -1,16 +1,15 @@
 """assemble: Scanned → EventTable: kinds, tracks, whole slices, sound times."""
 
 from collections import Counter
-from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
-from uncork.events import ArgColumn, EventTable, IntArray, Kind, Strings, Track
+from uncork.events import ArgColumn, EventTable, Kind, Strings, Track
 from uncork.readers.columns import ABSENT, NOT_A_NUMBER, Scanned, distinct
 from uncork.readers.damage import sound_times
 from uncork.readers.metadata import TrackNames, track_names
-from uncork.readers.selection import merged, new_rows, renumbered
+from uncork.readers.selection import compacted, merged, new_rows, renumbered
 from uncork.readers.vocabulary import ARGS, FLOWS, kinds_of
 
 BoolArray = npt.NDArray[np.bool_]
@@ -36,21 +35,21 @@ def assemble(scanned: Scanned) -> tuple[EventTable, Counter[str]]:
     scanned.dur_ns[~whole] = 0
     _drop(keep, scanned.dur_ns < 0, "negative_duration", repairs)
     del whole
-    kept = np.flatnonzero(keep)
-    strings, name = _names(scanned, kind, kept)
-    tracks, track = _tracks(scanned, names, kept)
+    strings = _name_flows(scanned, kind)
+    tracks, track = _tracks(scanned, names, compacted(scanned.track, keep))
     table = EventTable(
-        ts_ns=scanned.ts_ns[kept],
-        dur_ns=scanned.dur_ns[kept],
-        kind=kind[kept],
-        name=name,
+        ts_ns=compacted(scanned.ts_ns, keep),
+        dur_ns=compacted(scanned.dur_ns, keep),
+        kind=compacted(kind, keep),
+        name=compacted(scanned.name, keep),
         track=track,
         tracks=tracks,
         strings=strings,
         args=_args(scanned, keep),
     )
     table = sound_times(table, scanned, repairs)
-    return replace(table, ts_ns=table.ts_ns + _base_ns(scanned)), +repairs
+    np.add(table.ts_ns, _base_ns(scanned), out=table.ts_ns)
+    return table, +repairs
 
 
 def _invalid_texts(strings: Strings) -> int:
@@ -99,11 +98,11 @@ def _pair(scanned: Scanned, keep: BoolArray, repairs: Counter[str]) -> None:
     keep[left] = False
 
 
-def _names(scanned: Scanned, kind: npt.NDArray[np.uint8], kept: IntArray) -> tuple[Strings, npt.NDArray[np.int32]]:
-    """Return the strings and each event's name; a flow's name is its category in its newest spelling."""
-    name = scanned.name[kept]
-    flows = np.flatnonzero((kind[kept] == Kind.FLOW_START) | (kind[kept] == Kind.FLOW_END))
-    categories = scanned.forms[:, 1][scanned.form[kept[flows]]].astype(np.int32)
+def _name_flows(scanned: Scanned, kind: npt.NDArray[np.uint8]) -> Strings:
+    """Name each flow by its category in its newest spelling; return the strings with what that adds."""
+    name = scanned.name
+    flows = np.flatnonzero((kind == Kind.FLOW_START) | (kind == Kind.FLOW_END))
+    categories = scanned.forms[:, 1][scanned.form[flows]].astype(np.int32)
     extra: dict[str, int] = {}
     known: dict[str, int] = {}
     for index in distinct(categories, len(scanned.strings)):
@@ -116,15 +115,16 @@ def _names(scanned: Scanned, kind: npt.NDArray[np.uint8], kept: IntArray) -> tup
     if (name < 0).any():
         name[name < 0] = extra.setdefault("", len(scanned.strings) + len(extra))
     if not extra:
-        return scanned.strings, name
+        return scanned.strings
     added = [text.encode() for text in extra]
     ends = scanned.strings.offsets[-1] + np.cumsum([len(text) for text in added])
-    return Strings(bytes(scanned.strings.blob) + b"".join(added), np.concatenate([scanned.strings.offsets, ends])), name
+    return Strings(bytes(scanned.strings.blob) + b"".join(added), np.concatenate([scanned.strings.offsets, ends]))
 
 
-def _tracks(scanned: Scanned, names: TrackNames, kept: IntArray) -> tuple[tuple[Track, ...], npt.NDArray[np.int32]]:
+def _tracks(
+    scanned: Scanned, names: TrackNames, track: npt.NDArray[np.int32]
+) -> tuple[tuple[Track, ...], npt.NDArray[np.int32]]:
     """Return the tracks that kept events lie on, and each event's."""
-    track = scanned.track[kept]
     place: dict[tuple[str, str], int] = {}
     number = np.zeros(len(scanned.tracks), np.int32)
     for index in distinct(track, len(scanned.tracks)):

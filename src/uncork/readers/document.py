@@ -3,14 +3,14 @@
 import json
 import re
 from collections import Counter
+from pathlib import Path
 from typing import Protocol
 
 from uncork.errors import UnreadableError
 from uncork.readers.columns import Scanned
 from uncork.readers.mend import FIELDS, mend
-from uncork.readers.source import Source
 
-_CHUNK_BYTES = 4 << 20
+_CHUNK_BYTES = 1 << 19
 _LARGEST_VALUE_BYTES = 256 << 20
 """A single event or top-level value larger than this is refused: no recording has one."""
 _FIRST_WINDOW = 64 << 10
@@ -34,20 +34,28 @@ class Scanner(Protocol):
         """Return the columns."""
 
 
-class _CutError(Exception):
+class CutError(Exception):
     """The text ends in the middle of something."""
 
 
-def scan(source: Source, scanner: Scanner) -> Scanned:
+class Text(Protocol):
+    """What a document is read from, piece by piece."""
+
+    path: Path
+
+    @property
+    def cut(self) -> bool:
+        """Return whether the text ended before its end."""
+
+    def read(self, wanted_bytes: int) -> bytes:
+        """Return the next piece, empty at the end."""
+
+
+def scan(source: Text, scanner: Scanner) -> Scanned:
     """Return the columns of a trace document."""
-    walk = _Walk(source, scanner)
+    walk = Walk(source, scanner)
     walk.document()
-    if not walk.found_events:
-        raise UnreadableError(
-            f"{source.path}: holds JSON, but no list of events: it is no trace.",
-            "Give the trace written by torch.profiler.",
-        )
-    return scanner.finish(walk.header)
+    return walk.finish()
 
 
 def _number(text: str) -> float:
@@ -59,10 +67,10 @@ _VALUE = json.JSONDecoder(strict=False, parse_int=_number)
 _SPAN = json.JSONDecoder(strict=False, parse_int=len, parse_float=len, parse_constant=len)
 
 
-class _Walk:
+class Walk:
     """A place in the document, and what to do at it."""
 
-    def __init__(self, source: Source, scanner: Scanner) -> None:
+    def __init__(self, source: Text, scanner: Scanner) -> None:
         self.source = source
         self.scanner = scanner
         self.repairs = scanner.repairs
@@ -71,6 +79,17 @@ class _Walk:
         self.at = 0
         self.ended = False
         self.found_events = False
+        self.in_gap = False
+        self.open_objects = 0
+
+    def finish(self) -> Scanned:
+        """Return the columns of what was walked."""
+        if not self.found_events:
+            raise UnreadableError(
+                f"{self.source.path}: holds JSON, but no list of events: it is no trace.",
+                "Give the trace written by torch.profiler.",
+            )
+        return self.scanner.finish(self.header)
 
     def document(self) -> None:
         """Walk the whole document."""
@@ -78,16 +97,16 @@ class _Walk:
         try:
             if first == b"[":
                 self.at += 1
-                self._events(bare=True)
+                self.events(bare=True)
             elif first == b"{":
                 self.at += 1
-                self._object()
+                self.members()
             else:
                 raise UnreadableError(
                     f"{self.source.path}: does not begin as a trace does.", "Give a profiler's trace."
                 )
-            self._after()
-        except _CutError:
+            self.after()
+        except CutError:
             self.repairs["cut_file"] += 1
         else:
             if self.source.cut:
@@ -119,11 +138,12 @@ class _Walk:
             if not self._more():
                 return b""
 
-    def _object(self) -> None:
+    def members(self) -> None:
         """Walk the members of an object until it closes, events among them."""
+        self.open_objects += 1
         while (byte := self._byte()) != b"}":
             if not byte:
-                raise _CutError
+                raise CutError
             if byte == b",":
                 self.at += 1
                 continue
@@ -137,16 +157,17 @@ class _Walk:
             self.at += 1
             self._member(key)
         self.at += 1
+        self.open_objects -= 1
 
     def _member(self, key: str) -> None:
         first = self._byte()
         if key == "traceEvents" and first == b"[":
             self.at += 1
-            self._events(bare=False)
+            self.events(bare=False)
         elif key == "traceEvents" and first == b"{":
             self.at += 1
             self.repairs["nested_wrapper"] += 1
-            self._object()
+            self.members()
         else:
             try:
                 self.header[key] = self._decoded()
@@ -159,9 +180,9 @@ class _Walk:
         while (found := _EVENTS_KEY.search(self.text, self.at)) is None:
             if not self._more():
                 self.at = len(self.text)
-                raise _CutError
+                raise CutError
         self.at = found.end()
-        self._events(bare=False)
+        self.events(bare=False)
 
     def _decoded(self) -> object:
         """Return the value that begins here, having read as far as it goes."""
@@ -183,21 +204,30 @@ class _Walk:
                 return value
             if whole and not self._more():
                 if value is None and text.strip() != "null":
-                    raise _CutError
+                    raise CutError
                 self.at = len(self.text)
                 return value
             window *= 4
 
-    def _events(self, *, bare: bool) -> None:
+    def events(self, *, bare: bool) -> None:
         """Walk the list of events to its end.
 
         Args:
             bare: The document is the list alone; its closing bracket may be missing.
         """
         self.found_events = True
+        comma = False
         while True:
-            self.at = self.scanner.feed(self.text, self.at)
+            before = self.at
+            self.at = self.scanner.feed(self.text, before)
+            comma &= self.at == before
             byte = self._byte()
+            if not byte:
+                self.in_gap = comma
+                if bare:
+                    return
+                raise CutError
+            comma = byte == b","
             if byte == b",":
                 self.at += 1
                 if self._byte() == b"]":
@@ -205,10 +235,6 @@ class _Walk:
             elif byte == b"]":
                 self.at += 1
                 return
-            elif not byte:
-                if bare:
-                    return
-                raise _CutError
             elif byte == b"{":
                 self._event()
             else:
@@ -229,7 +255,7 @@ class _Walk:
                     self._damaged()
                     return
                 if self.at + window >= len(self.text) and not self._more():
-                    raise _CutError from error
+                    raise CutError from error
                 window *= 4
                 continue
             break
@@ -264,7 +290,7 @@ class _Walk:
         self.repairs["unreadable_events"] += 1
         self.at = stop
         if not found:
-            raise _CutError
+            raise CutError
 
     def _oddity(self) -> None:
         """Step over something in the list that is no event."""
@@ -274,7 +300,7 @@ class _Walk:
         except ValueError:
             self._damaged()
 
-    def _after(self) -> None:
+    def after(self) -> None:
         """Look at what stands behind the document."""
         byte = self._byte()
         if byte:

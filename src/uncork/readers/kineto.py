@@ -9,11 +9,10 @@ import numpy as np
 from uncork.errors import UnreadableError
 from uncork.events import EventTable, Kind
 from uncork.readers.assemble import assemble
-from uncork.readers.document import scan
-from uncork.readers.engine import new_scanner
 from uncork.readers.metadata import devices_of, flags_of, groups_of, rank_of, versions_of, world_size_of
+from uncork.readers.parallel import scan_file
 from uncork.readers.selection import select
-from uncork.readers.source import Progress, Source
+from uncork.readers.source import Progress
 from uncork.recording import Recording
 
 ORDER = 90
@@ -44,8 +43,7 @@ def read(path: Path, progress: Progress | None = None) -> list[Recording]:
         path: The file, packed or not.
         progress: Told how far reading has come.
     """
-    with Source(path, progress) as source:
-        scanned = scan(source, new_scanner())
+    scanned = scan_file(path, progress)
     table, repairs = assemble(scanned)
     _refuse_empty(table, path)
     _refuse_mixed(table, path)

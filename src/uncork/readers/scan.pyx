@@ -453,6 +453,122 @@ cdef object array_of(Vec* v, object dtype):
     return np.frombuffer(block, dtype)
 
 
+# The rare cases below need Python. They stand in functions of their own, because Cython takes Python's lock at the
+# start of any function that may need it, needed or not.
+
+
+cdef void odd_time(P p, size_t n, int64_t* out, int64_t* huge, bint* fraction) noexcept with gil:
+    """Read a time with an exponent, very many digits or no digits at all."""
+    try:
+        value, is_huge, has_fraction = time_of(PyBytes_FromStringAndSize(<char*>p, n))
+        out[0] = value
+        huge[0] = is_huge
+        fraction[0] = has_fraction
+    except Exception:
+        out[0] = NOT_A_NUMBER
+
+
+cdef uint32_t odd_number(P p, size_t n, int64_t* out) noexcept with gil:
+    """Read a number with an exponent or very many digits; return whether it is whole."""
+    cdef double f = 0
+    try:
+        number = number_of(PyBytes_FromStringAndSize(<char*>p, n))
+        if isinstance(number, int):
+            out[0] = number
+            return INTS
+        f = number
+    except Exception:
+        pass
+    memcpy(out, &f, 8)
+    return FLOATS
+
+
+cdef int escaped_field(P k, size_t n) noexcept with gil:
+    """Return which field a key written with escapes is."""
+    names = ("", "ph", "cat", "name", "pid", "tid", "ts", "dur", "id", "bp", "args")
+    try:
+        text = key_text(PyBytes_FromStringAndSize(<char*>k, n))
+        return names.index(text) if text in names else 0
+    except Exception:
+        return 0
+
+
+cdef uint8_t odd_phase(P p, size_t n) noexcept with gil:
+    """Return a phase letter written with escapes, 0 where it is none."""
+    try:
+        text = key_text(PyBytes_FromStringAndSize(<char*>p + 1, n - 2)) if p[0] == 34 else ""
+        return ord(text) if len(text) == 1 and ord(text) < 128 else 0
+    except Exception:
+        return 0
+
+
+cdef int map_texts(Table* mine, Table* theirs, int32_t* texts) noexcept nogil:
+    """Write which of my indices each of their texts has."""
+    cdef size_t k, count = theirs.ends.n // 8 - 1
+    cdef int64_t* ends = <int64_t*>theirs.ends.p
+    for k in range(count):
+        texts[k] = intern(mine, <P>theirs.blob.p + ends[k], <size_t>(ends[k + 1] - ends[k]))
+        if texts[k] < 0:
+            return -1
+    return 0
+
+
+cdef int append_plain(Vec* mine, Vec* theirs) noexcept nogil:
+    """Move a column's values behind mine."""
+    cdef void* room
+    if theirs.n:
+        room = push(mine, theirs.n)
+        if room == NULL:
+            return -1
+        memcpy(room, theirs.p, theirs.n)
+    free(theirs.p)
+    memset(theirs, 0, sizeof(Vec))
+    return 0
+
+
+cdef int append_mapped(Vec* mine, Vec* theirs, int32_t* texts) noexcept nogil:
+    """Move a column of indices behind mine; ``texts[-1]`` is -1."""
+    cdef size_t k, start = mine.n // 4, count = theirs.n // 4
+    cdef int32_t* values
+    if append_plain(mine, theirs):
+        return -1
+    values = <int32_t*>mine.p + start
+    for k in range(count):
+        values[k] = texts[values[k]]
+    return 0
+
+
+cdef int append_shifted(Vec* mine, Vec* theirs, int32_t rows) noexcept nogil:
+    """Move a column of row numbers behind mine."""
+    cdef size_t k, start = mine.n // 4, count = theirs.n // 4
+    cdef int32_t* values
+    if append_plain(mine, theirs):
+        return -1
+    values = <int32_t*>mine.p + start
+    for k in range(count):
+        values[k] += rows
+    return 0
+
+
+cdef int append_pairs(Vec* mine, Vec* theirs, Table* my_pairs, Table* their_pairs, int32_t* texts, bint phases) noexcept nogil:
+    """Move a column of indices of pairs behind mine."""
+    cdef size_t k, count = their_pairs.ends.n // 8 - 1
+    cdef int32_t* pairs = <int32_t*>their_pairs.blob.p
+    cdef int32_t* places = <int32_t*>malloc((count + 1) * 4)
+    cdef int failed = 0
+    if places == NULL:
+        return -1
+    places[0] = -1
+    for k in range(count):
+        places[k + 1] = intern_pair(my_pairs, pairs[2 * k] if phases else texts[pairs[2 * k]], texts[pairs[2 * k + 1]])
+        if places[k + 1] < 0:
+            failed = -1
+    if not failed:
+        failed = append_mapped(mine, theirs, places + 1)
+    free(places)
+    return failed
+
+
 cdef object WIDTHS = (np.int64, np.float64, np.int32, np.int32)
 cdef size_t WIDTH[4]
 WIDTH[0] = 8
@@ -470,6 +586,7 @@ cdef class CompiledScanner:
     cdef Arg* args
     cdef uint32_t* guess
     cdef uint64_t* seen
+    cdef int64_t* before
     cdef size_t args_cap
     cdef Held* held
     cdef size_t held_cap
@@ -478,13 +595,16 @@ cdef class CompiledScanner:
     cdef uint8_t last_tid[24]
     cdef size_t last_pid_n, last_tid_n
     cdef int32_t last_pid_id, last_tid_id
-    cdef int32_t null_id
+    cdef int32_t last_form, last_track, last_cat
+    cdef uint8_t last_ph
+    cdef int32_t[2] last_pair
     cdef bint no_memory, fraction
     cdef int64_t odd_args, text_times, huge_times
 
     def __cinit__(self):
         cdef uint64_t seed = int.from_bytes(os.urandom(8), "little")
         self.repairs = Counter()
+        self.last_form = self.last_track = -1
         self.held_cap = 256
         self.held = <Held*>malloc(self.held_cap * sizeof(Held))
         if (
@@ -514,6 +634,7 @@ cdef class CompiledScanner:
         free(self.args)
         free(self.guess)
         free(self.seen)
+        free(self.before)
         free(self.held)
 
     cdef int64_t key_of(self, P p, size_t n) noexcept nogil:
@@ -543,6 +664,11 @@ cdef class CompiledScanner:
                 return -1
             self.guess = <uint32_t*>room
             memset(&self.guess[self.args_cap], 0, (cap - self.args_cap) * 4)
+            room = realloc(self.before, cap * 8)
+            if room == NULL:
+                return -1
+            self.before = <int64_t*>room
+            memset(&self.before[self.args_cap], 0xFF, (cap - self.args_cap) * 8)
             self.args_cap = cap
         return key
 
@@ -568,26 +694,44 @@ cdef class CompiledScanner:
             if q != stop:
                 q = NULL
         if q == NULL:
-            with gil:
-                try:
-                    value, is_huge, has_fraction = time_of(PyBytes_FromStringAndSize(<char*>p, stop - p))
-                    out[0] = value
-                    huge = is_huge
-                    fraction = has_fraction
-                except Exception:
-                    out[0] = NOT_A_NUMBER
+            odd_time(p, stop - p, out, &huge, &fraction)
             if start:
                 self.huge_times += huge
         if fraction:
             self.fraction = True
         return stop
 
-    cdef P value(self, P p, P end, uint32_t* kind, int64_t* out) noexcept nogil:
+    cdef P same_as_before(self, P p, P end, int64_t before) noexcept nogil:
+        """Return the end of a text or nested value that equals the last one under its key, else NULL.
+
+        What equals a complete text up to a quote, or a complete list, ends where that ended: it need not be read again.
+        """
+        cdef int64_t* ends = <int64_t*>self.strings.ends.p
+        cdef bint nested = before & 1
+        before >>= 1
+        cdef int64_t n = ends[before + 1] - ends[before]
+        if nested != (p[0] == 91):
+            return NULL
+        if not nested:
+            p += 1
+        if end - p <= n or memcmp(p, self.strings.blob.p + ends[before], n) != 0:
+            return NULL
+        if nested:
+            return p + n
+        return p + n + 1 if p[n] == 34 else NULL
+
+    cdef P value(self, P p, P end, uint32_t key, uint32_t* kind, int64_t* out) noexcept nogil:
         """Read one value of ``args``."""
         cdef P stop, q
         cdef int64_t v = 0
         cdef double f
         cdef uint8_t c = p[0]
+        if (c == 34 or c == 91) and self.before[key] >= 0:
+            stop = self.same_as_before(p, end, self.before[key])
+            if stop != NULL:
+                kind[0] = NESTED if c == 91 else TEXTS
+                out[0] = self.before[key] >> 1
+                return stop
         if c == 34:
             stop = text_end(p + 1, end)
             if stop == NULL:
@@ -613,14 +757,7 @@ cdef class CompiledScanner:
                     kind[0] = FLOATS
                     memcpy(out, &f, 8)
                     return stop
-            with gil:
-                number = number_of(PyBytes_FromStringAndSize(<char*>p, stop - p))
-                if isinstance(number, int):
-                    out[0] = number
-                else:
-                    kind[0] = FLOATS
-                    f = number
-                    memcpy(out, &f, 8)
+            kind[0] = odd_number(p, stop - p, out)
             return stop
         else:
             stop = value_end(p, end, 0)
@@ -635,6 +772,8 @@ cdef class CompiledScanner:
         if out[0] < 0:
             self.no_memory = True
             return NULL
+        if c == 34 or c == 91:
+            self.before[key] = out[0] << 1 | (c == 91)
         return stop
 
     cdef bint has_point(self, P p, P stop) noexcept nogil:
@@ -704,7 +843,7 @@ cdef class CompiledScanner:
             p = blank(q + 1)
             if p[0] != 58:
                 return NULL
-            p = self.value(blank(p + 1), end, &kind, &val)
+            p = self.value(blank(p + 1), end, key, &kind, &val)
             if p == NULL or self.hold(held, key, kind, val) < 0:
                 return NULL
             p = blank(p)
@@ -775,31 +914,8 @@ cdef class CompiledScanner:
                 return F_ARGS
         for j in range(n):
             if k[j] == 92:
-                return self.escaped_field(k, n)
+                return <Field>escaped_field(k, n)
         return F_OTHER
-
-    cdef Field escaped_field(self, P k, size_t n) noexcept nogil:
-        cdef int found = 0
-        with gil:
-            try:
-                names = ("", "ph", "cat", "name", "pid", "tid", "ts", "dur", "id", "bp", "args")
-                text = key_text(PyBytes_FromStringAndSize(<char*>k, n))
-                found = names.index(text) if text in names else 0
-            except Exception:
-                found = 0
-        return <Field>found
-
-    cdef uint8_t phase(self, P p, P stop) noexcept nogil:
-        cdef int letter = 0
-        if stop - p == 3 and p[0] == 34:
-            return p[1]
-        with gil:
-            try:
-                text = key_text(PyBytes_FromStringAndSize(<char*>p + 1, stop - p - 2)) if p[0] == 34 else ""
-                letter = ord(text) if len(text) == 1 and ord(text) < 128 else 0
-            except Exception:
-                letter = 0
-        return <uint8_t>letter
 
     cdef P event(self, P p, P end) noexcept nogil:
         """Read one event that begins here; return the place behind it, NULL where it is not whole or not plain."""
@@ -854,12 +970,12 @@ cdef class CompiledScanner:
                     q = value_end(p, end, 0)
                     if q == NULL:
                         return NULL
-                    ph = self.phase(p, q)
+                    ph = p[1] if q - p == 3 and p[0] == 34 else odd_phase(p, q - p)
                     p = q
                 elif which == F_ID:
-                    p = self.value(p, end, &id_kind, &id_val)
+                    p = self.value(p, end, ID_KEY, &id_kind, &id_val)
                 elif which == F_BP:
-                    p = self.value(p, end, &bp_kind, &bp_val)
+                    p = self.value(p, end, BP_KEY, &bp_kind, &bp_val)
                 elif which == F_ARGS:
                     self.stamp += 1
                     held = 0
@@ -896,7 +1012,7 @@ cdef class CompiledScanner:
         self, uint8_t ph, int32_t cat, int32_t name, int32_t pid, int32_t tid, int64_t ts, int64_t dur, size_t held
     ) noexcept nogil:
         """Append one event to the columns; -1 where there is no memory."""
-        cdef int32_t form = intern_pair(&self.forms, ph, cat), track = intern_pair(&self.tracks, pid, tid)
+        cdef int32_t form = self.last_form, track = self.last_track
         cdef uint32_t row = <uint32_t>(self.ts.n // 8)
         cdef size_t k
         cdef uint32_t kind
@@ -908,6 +1024,14 @@ cdef class CompiledScanner:
         cdef void* d = push(&self.dur, 8)
         cdef void* r
         cdef void* v
+        if ph != self.last_ph or cat != self.last_cat or form < 0:
+            form = self.last_form = intern_pair(&self.forms, ph, cat)
+            self.last_ph = ph
+            self.last_cat = cat
+        if pid != self.last_pair[0] or tid != self.last_pair[1] or track < 0:
+            track = self.last_track = intern_pair(&self.tracks, pid, tid)
+            self.last_pair[0] = pid
+            self.last_pair[1] = tid
         if form < 0 or track < 0 or f == NULL or n == NULL or t == NULL or s == NULL or d == NULL or row >= <uint32_t>0x7FFFFFF0:
             return -1
         (<int32_t*>f)[0] = form
@@ -968,6 +1092,55 @@ cdef class CompiledScanner:
         if self.no_memory:
             raise MemoryError
         return p != NULL and blank(p) == end
+
+    def absorb(self, CompiledScanner other):
+        """Append the events of another scanner, whose events come later in the file; the other is empty afterwards."""
+        cdef int failed
+        with nogil:
+            failed = self.append_all(other)
+        if failed:
+            raise MemoryError
+        self.repairs.update(other.repairs)
+        self.odd_args += other.odd_args
+        self.text_times += other.text_times
+        self.huge_times += other.huge_times
+        self.fraction |= other.fraction
+
+    cdef int append_all(self, CompiledScanner other) noexcept nogil:
+        cdef size_t strings = other.strings.ends.n // 8 - 1, keys = other.keys.ends.n // 8 - 1, k
+        cdef int32_t* texts = <int32_t*>malloc((strings + 1) * 4)
+        cdef int32_t rows = <int32_t>(self.ts.n // 8)
+        cdef int failed = -1
+        if texts != NULL and <size_t>rows + other.ts.n // 8 < <size_t>0x7FFFFFF0:
+            texts[0] = -1
+            failed = map_texts(&self.strings, &other.strings, texts + 1)
+            failed |= append_pairs(&self.form, &other.form, &self.forms, &other.forms, texts + 1, True)
+            failed |= append_pairs(&self.track, &other.track, &self.tracks, &other.tracks, texts + 1, False)
+            failed |= append_mapped(&self.name, &other.name, texts + 1)
+            failed |= append_plain(&self.ts, &other.ts)
+            failed |= append_plain(&self.dur, &other.dur)
+            for k in range(keys):
+                if not failed:
+                    failed |= self.append_key(other, k, rows, texts + 1)
+        free(texts)
+        return failed
+
+    cdef int append_key(self, CompiledScanner other, size_t k, int32_t rows, int32_t* texts) noexcept nogil:
+        cdef int64_t* ends = <int64_t*>other.keys.ends.p
+        cdef int64_t key = self.key_of(<P>other.keys.blob.p + ends[k], <size_t>(ends[k + 1] - ends[k]))
+        cdef int kind, failed = 0
+        cdef Arg* mine
+        cdef Arg* theirs = &other.args[k]
+        if key < 0:
+            return -1
+        mine = &self.args[key]
+        for kind in range(4):
+            failed |= append_shifted(&mine.rows[kind], &theirs.rows[kind], rows)
+            if kind < TEXTS:
+                failed |= append_plain(&mine.vals[kind], &theirs.vals[kind])
+            else:
+                failed |= append_mapped(&mine.vals[kind], &theirs.vals[kind], texts)
+        return failed
 
     def finish(self, dict header):
         """Return the columns; the scanner is empty afterwards."""

@@ -1,12 +1,15 @@
 """select: some rows of a table, and what that means for its sparse columns."""
 
 from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from uncork.events import ArgColumn, EventTable
 
+_Number = TypeVar("_Number", bound=np.generic)
+_BLOCK = 1 << 18
 _PARTS = ("ints", "floats", "texts", "nested")
 
 
@@ -25,6 +28,22 @@ def select(table: EventTable, keep: npt.NDArray[np.bool_]) -> EventTable:
             key: part for key, column in table.args.items() if (part := renumbered(column, keep, row_of)) is not None
         },
     )
+
+
+def compacted(column: npt.NDArray[_Number], keep: npt.NDArray[np.bool_]) -> npt.NDArray[_Number]:
+    """Return a column without the rows that are left out, in the memory it already has.
+
+    What stays moves to the front in blocks: a row's new place is never behind its old one, so nothing still needed is
+    written over, and a large recording needs no second copy.
+    """
+    if not len(keep) or keep.all():
+        return column
+    first = int(np.argmin(keep))
+    kept = np.flatnonzero(keep[first:]) + first
+    for start in range(0, len(kept), _BLOCK):
+        rows = kept[start : start + _BLOCK]
+        column[first + start : first + start + len(rows)] = column[rows]
+    return column[: first + len(kept)]
 
 
 def new_rows(keep: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
@@ -47,7 +66,7 @@ def renumbered(
         part = getattr(column, kind)
         if part is not None:
             rows, values = part
-            if row_of is not None:
+            if row_of is not None and len(rows) and row_of[rows[-1]] != rows[-1]:
                 kept = keep[rows]
                 rows, values = row_of[rows[kept]], values[kept]
             if len(rows):

@@ -35,15 +35,21 @@ class Source:
     Args:
         path: The file.
         progress: Told how far reading has come.
+
+    Attributes:
+        packing: ``plain``, ``gzip``, ``zstd`` or ``zip``.
+        cut: The packed stream ended before its end, so the text is cut.
     """
 
     def __init__(self, path: Path, progress: Progress | None = None) -> None:
         self.path = path
         self._progress = progress
         self._given_bytes = 0
+        self._told_bytes = 0
+        self.cut = False
         try:
             self.size_bytes = path.stat().st_size
-            self._file = path.open("rb")
+            self._file = path.open("rb", buffering=0)
         except OSError as error:
             raise UnreadableError(f"{path}: cannot be opened ({error.strerror}).") from error
         self._decoder: codecs.IncrementalDecoder | None = None
@@ -53,6 +59,8 @@ class Source:
         except BaseException:
             self._file.close()
             raise
+        self.is_plain = self.packing == "plain" and self._waiting[:1] in {b"{", b"["} and self._decoder is None
+        """The file is the text itself, so that it may be read from any place on."""
 
     def __enter__(self) -> "Self":
         """Return the source itself."""
@@ -85,17 +93,20 @@ class Source:
                 f"{self.path}: unpacks to more than {_BOMB_RATIO} times its size, which no recording does.",
                 "Unpack it yourself if you trust it.",
             )
-        if self._progress:
-            self._progress(min(self._file.tell(), self.size_bytes), self.size_bytes)
+        self.tell(self._file.tell() - self._told_bytes)
         return chunk
 
-    cut = False
-    """The packed stream ended before its end, so the text is cut."""
+    def tell(self, more_bytes: int) -> None:
+        """Say that some more bytes of the file have been read."""
+        self._told_bytes += more_bytes
+        if self._progress:
+            self._progress(min(self._told_bytes, self.size_bytes), self.size_bytes)
 
     def _text_start(self) -> bytes:
         """Return the first bytes as UTF-8, having found out in which encoding the text is."""
         first = self._unpack(HEAD_BYTES)
         if first.startswith(codecs.BOM_UTF8):
+            self.packing = "marked"
             return first[3:]
         for mark, encoding in _ENCODINGS:
             if first.startswith(mark):
