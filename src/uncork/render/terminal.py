@@ -61,6 +61,7 @@ def _parts(report: Report, options: Options) -> Iterator[RenderableType]:
         yield from _ledger(report, options)
     yield ""
     yield from _findings(report, options)
+    yield from _thresholds(report, options)
     if options.verbose or options.top or options.sort:
         for name in COLUMNS:
             yield from _table(report, name, options)
@@ -188,6 +189,28 @@ def _evidence(finding: Finding, lang: str) -> Iterator[Text]:
         if one.threshold is not None:
             line.append(f" ({one.relation} {format_quantity(one.unit_name, one.threshold)})", style="dim")
         yield line
+
+
+def _thresholds(report: Report, options: Options) -> Iterator[RenderableType]:
+    """Yield where the usual thresholds would mislead; with -v, all of them beside what was measured."""
+    lang = options.lang
+    for one in report.verdict.disagreements:
+        yield ""
+        yield Text(spell(one, lang), style="dim")
+    if not options.verbose or not report.verdict.evidence:
+        return
+    yield ""
+    yield Text(say(lang, "ui.thresholds"), style="bold")
+    table = Table.grid(padding=(0, 2))
+    for one in report.verdict.evidence:
+        line = one.evidence
+        table.add_row(
+            "  " + say(lang, f"class.{one.bottleneck.value}"),
+            ("✓ " if line.holds else "✗ ") + say(lang, f"metric.{line.metric}"),
+            format_quantity(line.unit_name, line.value),
+            Text(f"{line.relation} {format_quantity(line.unit_name, line.threshold)}", style="dim"),
+        )
+    yield table
 
 
 def _table(report: Report, name: str, options: Options) -> Iterator[RenderableType]:
