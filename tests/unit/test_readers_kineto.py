@@ -232,7 +232,7 @@ def test_packing_is_told_by_content(tmp_path: Path, packing: str) -> None:
     (recording,) = readers.read(path)
     assert recording.events is not None
     if packing == "cut gzip":
-        assert 500 < len(recording.events) < 5000
+        assert 2000 < len(recording.events) < 3000
         assert recording.repairs == {"cut_file": 1}
     else:
         assert len(recording.events) == 5000

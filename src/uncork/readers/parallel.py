@@ -49,13 +49,21 @@ def _in_halves(source: Source) -> Scanned | None:
     middle = _middle(source)
     if middle is None:
         return None
-    first = Walk(_Stretch(source, 0, middle), new_scanner())
-    second = Walk(_Stretch(source, middle, source.size_bytes), new_scanner())
-    failure: list[BaseException] = []
-    thread = threading.Thread(target=_walk_second, args=(second, failure), name="uncork-second-half", daemon=True)
-    thread.start()
-    first.document()
-    thread.join()
+    with _Stretch(source, 0, middle) as start, _Stretch(source, middle, source.size_bytes) as rest:
+        first, second = Walk(start, new_scanner()), Walk(rest, new_scanner())
+        failure: list[BaseException] = []
+        thread = threading.Thread(target=_walk_second, args=(second, failure), name="uncork-second-half", daemon=True)
+        thread.start()
+        try:
+            first.document()
+        finally:
+            rest.stopped = thread.is_alive() and not first.in_gap
+            thread.join()
+        return _joined(first, second, failure)
+
+
+def _joined(first: Walk, second: Walk, failure: list[BaseException]) -> Scanned | None:
+    """Return the columns of both halves, or None where the second did not begin at an event."""
     if not first.in_gap:
         return None
     if failure and not isinstance(failure[0], CutError):
@@ -115,13 +123,22 @@ class _Stretch:
         self._file = source.path.open("rb", buffering=0)
         self._file.seek(start)
         self._left_bytes = stop - start
+        self.stopped = False
+
+    def __enter__(self) -> "Self":
+        """Return the part itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the file."""
+        self._file.close()
 
     def read(self, wanted_bytes: int) -> bytes:
-        """Return the next bytes, empty at the end of the part."""
+        """Return the next bytes, empty at the end of the part or where nobody wants more."""
+        if self.stopped:
+            return b""
         piece = self._file.read(min(wanted_bytes, self._left_bytes)) or b""
         self._left_bytes -= len(piece)
-        if not piece:
-            self._file.close()
         self._source.tell(len(piece))
         return piece
 

@@ -3,7 +3,9 @@
 import codecs
 import io
 import zipfile
+import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
@@ -80,13 +82,15 @@ class Source:
         return self._as_utf8(chunk) if self._decoder else chunk
 
     def _unpack(self, wanted_bytes: int) -> bytes:
+        if self.cut:
+            return b""
         try:
             chunk = self._stream.read(wanted_bytes)
-        except (OSError, EOFError, zipfile.BadZipFile, ValueError, RuntimeError) as error:
-            if self._given_bytes == 0:
-                raise UnreadableError(f"{self.path}: its {self.packing} packing is damaged ({error}).") from error
+        except (OSError, EOFError, zipfile.BadZipFile, zlib.error, ValueError, RuntimeError) as error:
             self.cut = True
-            return b""
+            chunk = _rest_of_damaged(self.path, self._given_bytes) if self.packing == "gzip" else b""
+            if not chunk and not self._given_bytes:
+                raise UnreadableError(f"{self.path}: its {self.packing} packing is damaged ({error}).") from error
         self._given_bytes += len(chunk)
         if self._given_bytes > max(_BOMB_FLOOR_BYTES, _BOMB_RATIO * self.size_bytes):
             raise UnreadableError(
@@ -157,6 +161,21 @@ def _zstd(file: BinaryIO, path: Path) -> BinaryIO:
             "Type: pip install 'uncork[zstd]'",
         ) from error
     return cast("BinaryIO", zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True))
+
+
+def _rest_of_damaged(path: Path, given_bytes: int) -> bytes:
+    """Return what a damaged gzip file still holds beyond the bytes already given."""
+    rest: list[bytes] = []
+    unpacking = zlib.decompressobj(zlib.MAX_WBITS | 16)
+    with path.open("rb") as file, suppress(zlib.error):
+        while block := file.read(1 << 14):
+            piece = unpacking.decompress(block)
+            if unpacking.eof:
+                unpacking, left = zlib.decompressobj(zlib.MAX_WBITS | 16), unpacking.unused_data
+                piece += unpacking.decompress(left)
+            rest.append(piece[given_bytes:])
+            given_bytes = max(0, given_bytes - len(piece))
+    return b"".join(rest)
 
 
 def _zipped(file: BinaryIO, path: Path) -> BinaryIO:
