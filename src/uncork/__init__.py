@@ -9,8 +9,9 @@ import typing
 
 if typing.TYPE_CHECKING:
     from uncork.capture import api as _api
+    from uncork.notebook import Shown as _Shown
 
-__all__ = ["__version__", "record", "region", "step"]
+__all__ = ["__version__", "analyze", "load_ipython_extension", "record", "region", "step"]
 __version__ = "0.1.0"
 
 
@@ -42,3 +43,27 @@ def record(folder: str | os.PathLike[str] | None = None, **options: typing.Any) 
     from uncork.capture import api
 
     return api.record(folder, **options)
+
+
+def analyze(*paths: str | os.PathLike[str], lang: str | None = None) -> "_Shown":
+    """Return what uncork concludes from recordings; notebooks show it as a page, consoles as text.
+
+    Args:
+        *paths: Trace files, folders of ranks, memory snapshots or run folders.
+        lang: ``en`` or ``zh``; the locale's by default.
+
+    Raises:
+        uncork.errors.UncorkError: A path is missing or no recording.
+    """
+    import pathlib
+
+    from uncork import notebook, pipeline
+
+    return notebook.Shown(pipeline.analyze([pathlib.Path(path) for path in paths], views=True), lang)
+
+
+def load_ipython_extension(shell: typing.Any) -> None:  # noqa: ANN401 - IPython's shell
+    """Add the cell magic ``%%uncork``; IPython calls this for ``%load_ext uncork``."""
+    from uncork import notebook
+
+    notebook.register(shell)
