@@ -23,11 +23,13 @@ class Pair:
         bottleneck: Verdict on the slow script.
         faster: The fix's step takes at most this share of the slow one's.
         place: Part of a finding's location on the slow script (file, function or module), empty where none is due.
+        launcher: What stands before the script.
     """
 
     bottleneck: str
     faster: float
     place: str = ""
+    launcher: tuple[str, ...] = ()
 
 
 # How much faster: half of what was measured on two idle cores, so that a busy machine does not decide.
@@ -36,6 +38,9 @@ PAIRS = {
     "conv_heavy": Pair("compute", 0.8, "mixer"),
     "growing_cat": Pair("memory", 0.8),
     "tiny_ops": Pair("framework", 0.5, "simulate"),
+    "sync_each_batch": Pair(
+        "communication", 0.8, launcher=("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
+    ),
 }
 
 
@@ -48,14 +53,14 @@ def uncork(*arguments: str | Path) -> "subprocess.CompletedProcess[str]":
 @pytest.fixture(scope="module", params=list(PAIRS))
 def ran(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pair, dict[str, Any], Path]:
     """Return a pair, the reports on both scripts, and the folder of their runs."""
-    folder = tmp_path_factory.mktemp(request.param)
+    folder, pair = tmp_path_factory.mktemp(request.param), PAIRS[request.param]
     reports = {}
     for name in ("slow", "fast"):
         script = EXAMPLES / request.param / f"{name}.py"
-        done = uncork("run", "-q", "-o", folder / name, "--json", folder / f"{name}.json", script)
+        done = uncork("run", "-q", "-o", folder / name, "--json", folder / f"{name}.json", *pair.launcher, script)
         assert done.returncode == 0, done.stderr
         reports[name] = json.loads((folder / f"{name}.json").read_text("utf-8"))
-    return PAIRS[request.param], reports, folder
+    return pair, reports, folder
 
 
 def test_the_slow_script_has_the_bottleneck_it_was_written_for(ran: tuple[Pair, dict[str, Any], Path]):
