@@ -56,7 +56,9 @@ def _clipped(table: EventTable, repairs: Counter[str]) -> EventTable:
     if len(rows) < 3:
         return table
     rows = rows[np.lexsort((table.ts_ns[rows], table.track[rows]))]
-    start, end, track = table.ts_ns[rows], table.end_ns[rows], table.track[rows]
+    # Not `end_ns`: it is kept, and the base is added to the starts later.
+    start, track = table.ts_ns[rows], table.track[rows]
+    end = start + table.dur_ns[rows]
     spills = np.zeros(len(rows), bool)
     way = start[1:-1] - start[:-2]
     spills[:-2] = (
