@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import random
 import zipfile
 from pathlib import Path
 
@@ -15,8 +16,8 @@ from uncork.recording import Device, Recording
 
 
 def slice_of(
-    name: str, cat: str | None, ts: float, dur: float, pid: object = 1, tid: object = 1, **args: object
-) -> dict:
+    name: str, cat: str | None, ts: object, dur: float, *, pid: object = 1, tid: object = 1, **args: object
+) -> dict[str, object]:
     """Return a complete event."""
     event = {"ph": "X", "name": name, "pid": pid, "tid": tid, "ts": ts, "dur": dur, "args": args}
     return event if cat is None else event | {"cat": cat}
@@ -300,3 +301,27 @@ def test_expand(tmp_path: Path) -> None:
     assert [path.name for path in readers.expand([log])] == ["host_1.123.pt.trace.json.gz"]
     with pytest.raises(UnreadableError, match="is not there"):
         readers.expand([tmp_path / "nothing"])
+
+
+@pytest.mark.parametrize("packing", ["gzip", "zip", "zstd"])
+def test_damaged_packing_ends_cleanly(tmp_path: Path, packing: str) -> None:
+    """Bits flipped or bytes cut anywhere in a packed trace give what is left of it, or one clear line."""
+    text = json.dumps([slice_of(f"aten::op{i}", "cpu_op", i, 1) for i in range(3000)]).encode()
+    path = tmp_path / "trace"
+    if packing == "zip":
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("trace.json", text)
+        packed = path.read_bytes()
+    else:
+        packed = gzip.compress(text) if packing == "gzip" else pytest.importorskip("zstandard").compress(text)
+    dice = random.Random(7)
+    for _ in range(60):
+        damaged = bytearray(packed)
+        damaged[dice.randrange(len(damaged))] ^= 1 << dice.randrange(8)
+        path.write_bytes(damaged[: dice.randrange(len(damaged))] if dice.random() < 0.3 else damaged)
+        try:
+            (recording,) = readers.read(path)
+        except UnreadableError:
+            continue
+        assert recording.events is not None
+        assert len(recording.events) <= 3000

@@ -86,7 +86,9 @@ class Source:
             return b""
         try:
             chunk = self._stream.read(wanted_bytes)
-        except (OSError, EOFError, zipfile.BadZipFile, zlib.error, ValueError, RuntimeError) as error:
+        except MemoryError:
+            raise
+        except Exception as error:
             self.cut = True
             chunk = _rest_of_damaged(self.path, self._given_bytes) if self.packing == "gzip" else b""
             if not chunk and not self._given_bytes:
