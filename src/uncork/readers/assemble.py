@@ -49,6 +49,7 @@ def assemble(scanned: Scanned) -> tuple[EventTable, Counter[str]]:
     )
     table = sound_times(table, scanned, repairs)
     np.add(table.ts_ns, _base_ns(scanned), out=table.ts_ns)
+    vars(table).pop("end_ns", None)  # ends worked out while mending are those of the times as written
     return table, +repairs
 
 
