@@ -88,6 +88,11 @@ class LoaderCode(Measurement):
         """Return the share of the loading time in one stage."""
         return sum(part.share for part in self.parts if part.stage == stage)
 
+    @property
+    def waits(self) -> bool:
+        """Return whether most of the loading waits for disk or network instead of computing."""
+        return self.share("read") > 0.5
+
     def top(self, stage: str | None = None) -> Part | None:
         """Return the user's function that costs most (in one stage), all its stages together; None if unknown."""
         sums: dict[tuple[str, int, str], float] = {}

@@ -5,6 +5,7 @@ import re
 from uncork.frames import is_users
 
 STAGES = ("read", "decode", "augment", "collate", "to_tensor")
+"""``read`` is waiting for disk, network or time; all others compute."""
 
 # The order decides where a name fits several. Files first: a library says more than a name.
 _FILES: tuple[tuple[str, re.Pattern[str]], ...] = (
@@ -46,8 +47,8 @@ _BUILT_IN: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "read",
         re.compile(
-            r"\b(open|open_code|read|read1|readinto\d?|readline|readlines|readall|pread|recv|recv_into|fromfile|scandir"
-            r"|listdir|imread)\b"
+            r"^<.*\b(open|open_code|read|read1|readinto\d?|readline|readlines|readall|pread|recv|recv_into|fromfile|scandir"
+            r"|listdir|imread|sleep|poll|select|connect)\b"
         ),
     ),
 )

@@ -68,16 +68,19 @@ class Machine(Measurement):
             dataset=_dataset(settings),
         )
 
-    def workers_for(self, load_ns: float, rest_ns: float) -> int:
+    def workers_for(self, load_ns: float, rest_ns: float, *, waiting: bool = False) -> int:
         """Return how many workers hide the loading of a batch behind the rest of a step, and no more than cores.
 
-        Little's law: as many as batches must be in the making at once. One core stays with the main process.
+        Little's law: as many as batches must be in the making at once. One core stays with the main process, unless
+        the workers mostly wait.
 
         Args:
             load_ns: Time one worker takes to make a batch.
             rest_ns: Time of a step without the wait for data.
+            waiting: Whether workers mostly wait for disk or network.
         """
-        most = max((self.cores or DEFAULT_CORES) - 1, 1)
+        cores = self.cores or DEFAULT_CORES
+        most = cores if waiting else max(cores - 1, 1)
         return max(1, math.ceil(min(load_ns / max(rest_ns, 1.0), most)))
 
     def hidden_share(self, load_ns: float, rest_ns: float, workers: int) -> float:
