@@ -1,0 +1,213 @@
+"""The compute rules: what they cost, what they promise at most, and what they must never say."""
+
+import pytest
+
+from uncork import pipeline
+from uncork.report import Report
+from uncork.rules import rules
+from uncork.testing import sketch
+
+COMPUTE = [one.id for one in rules().values() if one.bottleneck.value == "compute"]
+
+
+def report_of(text: str) -> Report:
+    """Return what the whole pipeline says about a sketch."""
+    return pipeline.analyze_recordings(sketch(text))
+
+
+def finding(report: Report, rule: str, place: int = 0):
+    """Return one finding of a rule."""
+    return [one for one in report.findings if one.rule == rule][place]
+
+
+def found(report: Report) -> set[str]:
+    """Return the compute rules that found something."""
+    return {one.rule for one in report.findings} & set(COMPUTE)
+
+
+A100 = 'device NVIDIA A100-SXM4-80GB {"computeMajor": 8, "computeMinor": 0}\n'
+FP32_PRODUCT = (
+    A100
+    + """
+with shapes
+steps 4 x 10ms
+  main 0ms..1ms aten::mm {"Input Dims": [[4096, 4096], [4096, 4096]], "Input type": ["float", "float"]} """
+    + "-> stream 7 0.2ms..8.2ms ampere_sgemm_128x64_tn\n"
+)
+
+
+def test_the_catalogue_is_there():
+    """Diagnosis section 6, except denormals: a trace shows the time of an operator, never its values."""
+    assert set(COMPUTE) == {
+        "dominant-operator", "fp32-matmul-without-tf32", "mixed-precision-unused", "tensor-core-misaligned",
+        "unfused-attention", "quadratic-attention", "conv-layout-conversions", "cudnn-benchmark-off", "naive-kernel",
+        "python-loop-over-tensor", "model-left-on-cpu", "cpu-threads-oversubscribed", "cpu-threads-undersubscribed",
+        "training-mode-in-inference", "redundant-recompute",
+    }  # fmt: skip
+
+
+def test_tf32_promises_no_more_than_the_peaks_allow():
+    """The product reaches 88 % of 19.5 TFLOP/s; at 85 % of TF32's 156 TFLOP/s it would take 13 % of its time."""
+    one = finding(report_of(FP32_PRODUCT), "fp32-matmul-without-tf32")
+    reached = 2 * 4096**3 / 19.5e12 / 8e-3
+    speedup = 0.85 * 156 / 19.5 / reached
+    assert reached == pytest.approx(0.881, abs=0.001)
+    assert one.share == pytest.approx(0.8)
+    assert one.gain.high == pytest.approx(0.8 * (1 - 1 / speedup))
+    assert one.gain.low == pytest.approx(0.8 * (1 - 1 / 1.5))
+    assert "float32_matmul_precision" in rules()[one.rule].folder.joinpath("fp32_matmul_without_tf32.md").read_text()
+
+
+def test_a_card_without_faster_tf32_promises_little():
+    """An RTX 3060's TF32 peak is its fp32 peak: only the better use of it can be won."""
+    text = FP32_PRODUCT.replace(
+        'NVIDIA A100-SXM4-80GB {"computeMajor": 8, "computeMinor": 0}', "NVIDIA GeForce RTX 3060"
+    )
+    text = text.replace("[[4096, 4096], [4096, 4096]]", "[[4096, 4096], [4096, 2048]]")
+    one = finding(report_of(text), "fp32-matmul-without-tf32")
+    reached = 2 * 4096 * 4096 * 2048 / 12.7e12 / 8e-3
+    assert one.gain.high == pytest.approx(0.8 * (1 - reached / 0.85))
+    assert one.gain.high < 0.2
+
+
+def test_dominant_operators_gain_is_the_room_under_the_roofline():
+    """At 88 % of the roofline a tenth of its time is left, however large it is; the floor is a quarter of it."""
+    one = finding(report_of(FP32_PRODUCT), "dominant-operator")
+    room = 0.8 * (1 - 2 * 4096**3 / 19.5e12 / 8e-3)
+    assert one.gain.low == pytest.approx(room / 2)
+    assert one.gain.high == pytest.approx(max(room, 0.8 / 4))
+    assert one.location.op == "aten::mm"
+
+
+def test_forward_and_gradients_of_one_layer_dominate_together():
+    """Three operators of 15 % each, none of them a fifth: together they are what the step does."""
+    report = report_of(
+        A100
+        + """
+steps 4 x 10ms
+  main 0ms..1ms aten::cudnn_convolution -> stream 7 0.5ms..2ms cutlass_tensorop_bf16_s16816fprop_optimized_bf16
+  main 1ms..2ms aten::cudnn_convolution_backward_input -> stream 7 2ms..3.5ms cutlass_tensorop_bf16_dgrad_bf16
+  main 2ms..3ms aten::cudnn_convolution_backward_weight -> stream 7 3.5ms..5ms cutlass_tensorop_bf16_wgrad_bf16
+  main 3ms..4ms aten::add -> stream 7 5ms..9.5ms vectorized_elementwise_kernel
+"""
+    )
+    assert len([one for one in report.findings if one.rule == "dominant-operator"]) == 3
+
+
+@pytest.mark.parametrize("rule", COMPUTE)
+def test_no_gain_exceeds_what_the_step_holds(rule: str):
+    """Amdahl: no finding of a page's examples promises more than its share, or a negative amount."""
+    from uncork.testing import examples, page_of
+
+    for example in examples(page_of(rule).read_text("utf-8")):
+        for one in report_of(example.sketch).findings:
+            if one.rule == rule:
+                assert 0 <= one.gain.low <= one.gain.high <= 1
+                if one.cost_ns_per_step:
+                    assert one.gain.high <= one.share + 1e-9
+
+
+def test_an_operator_that_only_waits_is_never_dominant():
+    """aten::item holds the host for 8 ms while the product runs: the product is what takes the time."""
+    report = report_of(
+        FP32_PRODUCT + "  main 1ms..8.5ms aten::item\n  main 1.1ms..8.4ms aten::_local_scalar_dense\n"
+        "  main 1.2ms..8.3ms cudaStreamSynchronize\n"
+    )
+    assert {one.location.op for one in report.findings if one.rule in COMPUTE} == {"aten::mm"}
+
+
+def test_host_times_are_no_compute_where_the_device_is_not_recorded():
+    """Launches without records: silent about compute, and said to be so."""
+    report = report_of(
+        A100
+        + "steps 4 x 10ms\n  main 0ms..9ms aten::conv2d\n"
+        + "  main 1ms..2ms cudaLaunchKernel\n  main 3ms..4ms cudaLaunchKernel"
+    )
+    assert not found(report)
+    assert "dominant-operator" in {one.rule for one in report.not_assessed}
+
+
+def test_tiny_operators_do_not_dominate_a_host():
+    """2 000 additions of 3 µs are dispatch, however much they add up to."""
+    report = report_of("steps 4 x 10ms\n  main 0ms..3us x2000 every 4us aten::add")
+    assert "dominant-operator" not in found(report)
+
+
+def test_padding_is_asked_for_to_the_next_multiple_of_eight():
+    """50257, a well-known vocabulary, becomes 50264."""
+    report = report_of(
+        A100 + """
+with shapes
+steps 4 x 10ms
+  main 0ms..1ms aten::mm {"Input Dims": [[8192, 768], [768, 50257]], "Input type": ["c10::Half", "c10::Half"]} """
+        "-> stream 7 0.2ms..6.2ms cutlass_75_tensorop_f16_s1688gemm_f16_256x128_nn_align1\n"
+    )
+    one = finding(report, "tensor-core-misaligned")
+    assert one.params["padded"] == 50264
+    assert one.gain.high < one.share
+
+
+def test_a_lone_synchronisation_is_no_use_of_a_device():
+    """A program that never gives the device work still calls its runtime once at the profiler's end."""
+    text = "device NVIDIA A100-PCIE-40GB\nsteps 4 x 10ms\n  main 0ms..8ms aten::mkldnn_convolution\n"
+    assert "model-left-on-cpu" in found(report_of(text + "once\n  main 0ms..1ms cudaDeviceSynchronize"))
+    assert "model-left-on-cpu" not in found(report_of(text + "  main 9ms..9.1ms cudaLaunchKernel"))
+
+
+def test_conversions_of_other_vendors_formats_are_not_called_channels_last():
+    """Ascend's TransData turns into private formats; channels_last would not spare it."""
+    text = """
+device Ascend910B
+steps 4 x 10ms
+  main 0ms..1ms aten::conv2d -> stream 7 0.2ms..4ms Conv2D -> stream 7 4ms..7ms TransData
+"""
+    assert "conv-layout-conversions" not in found(report_of(text))
+
+
+def test_fixed_sizes_with_benchmark_on_are_clear_and_changing_ones_are_not():
+    """Trying pays where each step meets the same shapes; with a new shape in every step it never ends."""
+    flags = '"Concrete Inputs": ["", "", "[1, 1]", "[1, 1]", "[1, 1]", "1", "True", "False", "True"]'
+    types = '"Input type": ["float", "float", "ScalarList"]'
+    step = (
+        '  main 0ms..1ms aten::cudnn_convolution {{"Input Dims": [[8, 64, {side}, 56], [64, 64, 3, 3], []], {rest}}} '
+    )
+    text = A100 + "with shapes\nsteps 1 x 1ms\n  main 0ms..0.1ms aten::add\n"
+    for number in range(6):
+        text += "steps 1 x 10ms\n" + step.format(side=50 + number, rest=f"{types}, {flags}")
+        text += "-> stream 7 0.2ms..8ms sm80_xmma_fprop_implicit_gemm_tf32f32\n"
+    changing = report_of(text)
+    assert finding(changing, "cudnn-benchmark-off").advice == ("fix-sizes",)
+    fixed = text
+    for number in range(6):
+        fixed = fixed.replace(f"[8, 64, {50 + number}, 56]", "[8, 64, 56, 56]")
+    assert "cudnn-benchmark-off" not in found(report_of(fixed))
+
+
+@pytest.mark.parametrize(
+    ("case", "must", "op"),
+    [
+        ("W33", {"fp32-matmul-without-tf32", "dominant-operator"}, "aten::addmm"),
+        ("W21", {"fp32-matmul-without-tf32", "dominant-operator"}, "aten::mm"),
+        ("W24", {"conv-layout-conversions", "dominant-operator"}, "aten::convolution_backward"),
+        ("W40", {"model-left-on-cpu", "training-mode-in-inference", "dominant-operator"}, "aten::mkldnn_convolution"),
+        ("W09", {"naive-kernel", "dominant-operator"}, "aten::convolution_backward"),
+        ("T01", {"unfused-attention", "tensor-core-misaligned"}, None),
+        ("K02", {"mixed-precision-unused", "dominant-operator"}, None),
+    ],
+)
+def test_real_traces_name_their_cause(shared, case: str, must: set[str], op: str | None):
+    """Labelled cases: the cause is found, and the operator at the top is the one that computes."""
+    report = pipeline.analyze(sorted((shared / "corpus" / "cases" / case).iterdir()))
+    assert must <= found(report)
+    if op:
+        assert finding(report, "dominant-operator").location.op == op
+    waits = {"aten::item", "aten::_local_scalar_dense", "aten::nonzero", "cudaDeviceSynchronize"}
+    assert not {one.location.op for one in report.findings if one.rule in COMPUTE} & waits
+
+
+def test_a_trace_without_host_claims_no_place(shared):
+    """Case T10 has kernels only: an operator's name is all that may be said."""
+    report = pipeline.analyze(sorted((shared / "corpus" / "cases" / "T10").iterdir()))
+    places = [(one.location.module, one.location.file) for one in report.findings]
+    assert places
+    assert set(places) == {(None, None)}
