@@ -111,25 +111,20 @@ def allocations(snapshot: MemorySnapshot, device: int) -> Allocations:
 def _lives(action: IntArray, address: IntArray) -> tuple[IntArray, IntArray]:
     """Return (birth, death) of the blocks that the actions tell of.
 
-    A block lives until its free is asked for; a completed free counts where no request came before it. A free
-    without an allocation belongs to a block older than the history; an address allocated anew ends its last block.
+    A block lives until it is first freed: a request and its completion are one free. A free that no allocation came
+    before belongs to a block older than the history; an address allocated anew ends its last block.
     """
     rows = np.flatnonzero(np.isin(action, (ALLOC, REQUESTED, COMPLETED)))
     rows = rows[np.argsort(address[rows], kind="stable")]
-    same = np.concatenate([[False], np.diff(address[rows]) == 0]) if len(rows) else np.empty(0, bool)
-    before = np.concatenate([[-1], action[rows][:-1]]) if len(rows) else np.empty(0, np.int64)
-    echo = (action[rows] == COMPLETED) & same & (before == REQUESTED)
-    rows = rows[~echo]
     is_alloc = action[rows] == ALLOC
-    same = np.concatenate([[False], np.diff(address[rows]) == 0]) if len(rows) else np.empty(0, bool)
-    next_same = np.append(same[1:], False) if len(rows) else np.empty(0, bool)
-    following = np.append(rows[1:], len(action))
-    birth = rows[is_alloc]
-    death = np.where(next_same, following, len(action))[is_alloc]
-    previous_alloc = np.concatenate([[False], is_alloc[:-1]]) & same if len(rows) else same
-    older = rows[~is_alloc & ~previous_alloc]
+    same = np.diff(address[rows], prepend=-1) == 0
+    same[:1] = False
+    ends_here = np.append(same[1:], False)[: len(rows)]
+    following = np.append(rows[1:], len(action))[: len(rows)]
+    death = np.where(ends_here, following, len(action))[is_alloc]
+    older = rows[~is_alloc & ~same]
     return (
-        np.concatenate([birth, np.full(len(older), -1, np.int64)]).astype(np.int64),
+        np.concatenate([rows[is_alloc], np.full(len(older), -1, np.int64)]).astype(np.int64),
         np.concatenate([death, older]).astype(np.int64),
     )
 

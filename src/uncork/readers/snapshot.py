@@ -245,8 +245,10 @@ class _Collected:
     def _block_columns(self) -> Blocks:
         """Return the blocks; those without an address (torch before 2.1) follow one another in their segment."""
         columns = {name: _ints(column) for name, column in self.blocks.items()}
+        if not self.segments["device"]:
+            columns = {name: column[:0] for name, column in columns.items()}
         segment, size = columns["segment"], columns["size_bytes"]
-        if len(segment) and len(self.segments["device"]):
+        if len(segment):
             segment = np.minimum(segment, len(self.segments["device"]) - 1)
             before = np.cumsum(size) - size
             first = np.searchsorted(segment, segment)

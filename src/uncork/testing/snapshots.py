@@ -18,6 +18,7 @@ import pickle
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 from uncork.testing.sketch import SketchError
@@ -149,12 +150,15 @@ def _segments(snapshot: _Snapshot) -> list[dict[str, object]]:
 
 
 def _frames(text: str) -> list[dict[str, object]]:
-    frames = []
-    for part in filter(None, map(str.strip, text.split(" < "))):
-        found = re.fullmatch(r"(\S+\.py):(\d+):(\S+)", part)
-        file, line, name = (found[1], int(found[2]), found[3]) if found else ("??", 0, part)
-        frames.append({"name": name, "filename": file, "line": line})
-    return frames
+    return [_frame(part) for part in filter(None, map(str.strip, text.split(" < ")))]
+
+
+@cache
+def _frame(part: str) -> dict[str, object]:
+    """Return a frame; as in torch's own snapshots, all its stacks hold the same one."""
+    found = re.fullmatch(r"(\S+\.py):(\d+):(\S+)", part)
+    file, line, name = (found[1], int(found[2]), found[3]) if found else ("??", 0, part)
+    return {"name": name, "filename": file, "line": line}
 
 
 def byte_size(text: str) -> int:
