@@ -36,7 +36,7 @@ NAMES = {
         "triton_red_fused_native_layer_norm_backward_transpose_view_12",
     ],
     "elementwise": [
-        "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, at::detail::Array<char*, 3> >",
+        "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>>",
         "triton_poi_fused_gelu_view_9",
         "void at::native::(anonymous namespace)::max_pool_forward_nchw<float, float>(int, float const*)",
     ],
@@ -52,9 +52,7 @@ NAMES = {
         "void vllm::cross_device_reduce_1stage<__nv_bfloat16, 8>(vllm::RankData*)",
     ],
     "optimizer": ["void multi_tensor_apply_kernel<TensorListMetadata<4>, AdamFunctor<float>, float, float>"],
-    "index": [
-        "void at::native::(anonymous namespace)::indexSelectLargeIndex<float, long, unsigned int, 2, 2, -2, true>"
-    ],
+    "index": ["void at::native::(anonymous namespace)::indexSelectLargeIndex<float, long, unsigned int, 2, 2, -2>"],
     "other": ["pe_exe", ""],
 }
 

@@ -1,0 +1,142 @@
+"""Collectives per rank, matched over ranks, and who waits for whom; on sketches worked out by hand."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from uncork.measure import Measured, MissingEvidence, Rank, Ranks, measure
+from uncork.measure.collectives import Collectives, collective_name
+from uncork.measure.matching import match
+from uncork.measure.step_ledger import StepLedger
+from uncork.measure.waiting import lateness, with_waits
+from uncork.testing import sketch
+
+MS = 1_000_000
+
+STRAGGLER = """
+    device NVIDIA A100-SXM4-80GB
+    ranks 3
+    steps 4 x 10ms
+      rank 0: main 0ms..0.1ms aten::mm -> stream 7 0.1ms..2ms ampere_sgemm
+      rank 1: main 0ms..0.1ms aten::mm -> stream 7 0.1ms..2ms ampere_sgemm
+      rank 2: main 0ms..6ms aten::mm -> stream 7 6ms..8ms ampere_sgemm
+      rank 0: main op 2ms..2.1ms c10d::allreduce_ -> stream 20 2.1ms..9ms ncclDevKernel_AllReduce
+      rank 1: main op 2ms..2.1ms c10d::allreduce_ -> stream 20 2.1ms..9ms ncclDevKernel_AllReduce
+      rank 2: main op 8ms..8.1ms c10d::allreduce_ -> stream 20 8.1ms..9ms ncclDevKernel_AllReduce
+"""
+
+
+def of_ranks(text: str) -> Ranks[Collectives]:
+    """Return the collectives of each rank of a sketch."""
+    recordings = sketch(text)
+    return Ranks([Collectives.of(Rank(one, number)) for number, one in enumerate(recordings)], range(len(recordings)))
+
+
+def test_a_ranks_collectives_with_their_exposed_part_and_step() -> None:
+    """A collective that a kernel covers by half is exposed by half; bytes and group come from its arguments."""
+    told = '{"Collective name": "allreduce", "Process Group Name": "3", "Group size": 8, "In msg nelems": 1000, '
+    told += '"Out msg nelems": 1000, "dtype": "Float"}'
+    (found,) = of_ranks(f"""
+        device NVIDIA A100-SXM4-80GB
+        steps 2 x 10ms
+          main 0ms..0.1ms aten::mm -> stream 7 1ms..5ms ampere_sgemm
+          main op 0.2ms..0.3ms record_param_comms {told} -> stream 20 3ms..7ms ncclDevKernel_AllReduce
+    """)
+    assert found.names == ("all_reduce",)
+    assert found.groups == ("3",)
+    assert found.dur_ns.tolist() == [4 * MS, 4 * MS]
+    assert found.exposed_ns.tolist() == [2 * MS, 2 * MS]
+    assert found.bytes.tolist() == [4000, 4000]
+    assert found.group_size.tolist() == [8, 8]
+    assert found.step.tolist() == [0, 1]
+
+
+def test_collectives_of_a_cpu_backend_are_its_regions() -> None:
+    """On the CPU the regions of gloo, on whatever thread, are the collectives."""
+    (found,) = of_ranks("""
+        steps 2 x 10ms
+          main 0ms..5ms aten::mm
+          thread gloo region 4ms..8ms gloo:broadcast
+    """)
+    assert found.names == ("broadcast",)
+    assert found.exposed_ns.tolist() == [3 * MS, 3 * MS]
+
+
+def test_a_rank_without_collectives_lacks_them() -> None:
+    """Without a collective there is no such measurement."""
+    (recording,) = sketch("once\n main 0ms..5ms aten::mm")
+    with pytest.raises(MissingEvidence):
+        Collectives.of(Rank(recording))
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("ncclDevKernel_AllReduce_Sum_f16_RING_LL(ncclDevComm*)", "all_reduce"),
+        ("nccl:_all_gather_base", "all_gather"),
+        ("reduce_scatter_tensor_coalesced", "reduce_scatter"),
+        ("all_to_allv", "all_to_all"),
+        ("ncclKernel_SendRecv_RING_SIMPLE", "send_recv"),
+        ("gloo:barrier", "barrier"),
+        ("ncclDevKernel_Generic(ncclDevKernelArgsStorage<4096ul>)", "collective"),
+    ],
+)
+def test_kinds_of_collectives_are_read_from_names(name: str, kind: str) -> None:
+    """Kernels, regions and operators of all backends speak of the same kinds."""
+    assert collective_name(name) == kind
+
+
+def test_transfer_is_the_shortest_duration_and_the_rest_is_waiting() -> None:
+    """Two ranks wait 6 ms for the third in every step; moving the bytes takes 0.9 ms."""
+    matched = match(of_ranks(STRAGGLER))
+    assert matched.transfer_ns.tolist() == [900_000] * 4
+    assert matched.wait_ns.tolist() == [[6 * MS, 6 * MS, 0]] * 4
+    assert matched.last.tolist() == [2] * 4
+    assert matched.waited_ns().tolist() == [[6 * MS] * 4, [6 * MS] * 4, [0] * 4]
+
+
+def test_the_late_rank_is_the_one_that_the_others_wait_for() -> None:
+    """The rank that causes all waiting, in all steps, is late; the share is of the step."""
+    late = lateness(match(of_ranks(STRAGGLER)), (10, 11, 12), 10 * MS)
+    assert late.ranks == (12,)
+    assert late.wait_share == pytest.approx(0.6)
+    assert late.caused_share.tolist() == [0, 0, 1]
+
+
+def test_no_rank_is_late_where_waiting_is_short_or_shared() -> None:
+    """Less than a tenth of the step is noise; a different rank in each step is no straggler."""
+    short = STRAGGLER.replace("6ms..8ms ampere", "2.5ms..3.4ms ampere").replace("0ms..6ms", "0ms..2.5ms")
+    short = short.replace("8ms..8.1ms", "2.5ms..2.6ms").replace("8.1ms..9ms", "2.9ms..9ms")
+    assert lateness(match(of_ranks(short)), (0, 1, 2), 10 * MS).ranks == ()
+    matched = match(of_ranks(STRAGGLER))
+    turns = np.array([np.roll(row, step) for step, row in enumerate(matched.dur_ns)])
+    shared = replace(matched, dur_ns=turns, exposed_ns=turns)
+    assert lateness(shared, (0, 1, 2), 10 * MS).ranks == ()
+
+
+def test_recordings_that_begin_later_are_aligned_by_where_their_collectives_end() -> None:
+    """A rank whose recording lacks the first two collectives is matched from the third on."""
+    ranks = of_ranks(STRAGGLER.replace("steps 4", "steps 6"))
+    last = ranks[2]
+    cut = {
+        name: getattr(last, name)[2:]
+        for name in ("group", "name", "bytes", "start_ns", "dur_ns", "exposed_ns", "stream", "step", "group_size")
+    }
+    # Its clock stands still differently, too.
+    cut["start_ns"] = cut["start_ns"] + 123_456_789
+    matched = match(Ranks([ranks[0], ranks[1], replace(last, **cut)], (0, 1, 2)))
+    assert matched.transfer_ns.tolist() == [900_000] * 4
+    assert matched.unmatched == 4
+
+
+def test_waiting_is_its_own_cause_in_the_ledger() -> None:
+    """Exposed communication of early ranks is waiting but for the transfer; the ledger still sums to the steps."""
+    measured: list[Measured] = [measure(one) for one in sketch(STRAGGLER)]
+    early, _, late = (one[StepLedger] for one in with_waits(measured, (0, 1, 2)))
+    assert isinstance(early, StepLedger)
+    assert isinstance(late, StepLedger)
+    assert early.mean_ns("comm_wait") == 6 * MS
+    assert early.mean_ns("comm") == 900_000
+    assert late.mean_ns("comm_wait") == 0
+    assert (early.ns.sum(axis=0) == early.step_ns).all()

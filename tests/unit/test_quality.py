@@ -1,0 +1,166 @@
+"""The quality gate: each id on a recording that has the fault, and not on a sound one."""
+
+from dataclasses import replace
+
+import pytest
+
+from uncork.findings import Quality
+from uncork.locale import catalogue
+from uncork.measure import measure
+from uncork.quality import BLOCKING, blocks, gate
+from uncork.recording import Recording
+from uncork.testing import sketch
+
+SOUND = """
+    device NVIDIA A100-SXM4-80GB
+    with shapes stacks memory modules
+    steps 4 x 10ms
+      main 0ms..9ms nn.Module: Linear_0
+      main 0ms..0.1ms x10 every 0.2ms aten::mm {"Input Dims": [[8, 8], [8, 8]]}
+      main 5ms..5.1ms aten::mm -> stream 7 5.1ms..9ms ampere_sgemm
+      main 5ms [memory] {"Addr": 1, "Bytes": 8, "Total Allocated": 8, "Total Reserved": 8, "Device Type": 1}
+"""
+
+
+def found(*recordings: Recording) -> dict[str, Quality]:
+    """Return what the gate says about recordings, by id."""
+    return {one.id: one for one in gate([measure(one) for one in recordings], range(len(recordings)))}
+
+
+def quality(text: str) -> dict[str, Quality]:
+    """Return what the gate says about a sketch, by id."""
+    return found(*sketch(text))
+
+
+def test_a_sound_recording_passes_without_a_word() -> None:
+    """Steps, operators, device records, links, shapes, stacks, memory and modules are all there."""
+    assert quality(SOUND) == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("no-steps", ("steps 4 x 10ms", "steps 4 x 10ms unmarked")),
+        ("no-stacks", ("main 0ms..9ms nn.Module: Linear_0", "")),
+        ("no-modules", ("nn.Module: Linear_0", "train.py(3): step")),
+        ("no-shapes", ('{"Input Dims": [[8, 8], [8, 8]]}', "")),
+        ("no-memory", ("main 5ms [memory]", "main 5ms..5.01ms aten::relu")),
+        ("too-short", ("steps 4", "steps 1")),
+        ("device-data-missing", ("main 5ms..5.1ms aten::mm -> stream 7 5.1ms..9ms ampere_sgemm",
+                                 "main 5ms..5.1ms cudaLaunchKernel")),
+        ("step-marks-end-before-device-work", ("5.1ms..9ms", "5.1ms..14ms")),
+        ("observer-overhead", ("main 5ms [memory]", "main overhead 1ms..4ms Buffer Flush\n  main 5ms [memory]")),
+        ("graph-replay", ("main 5ms..5.1ms aten::mm ->", "main 5ms..5.1ms cudaGraphLaunch ->")),
+    ],
+)  # fmt: skip
+def test_each_fault_is_named(name: str, change: tuple[str, str]) -> None:
+    """A sound recording with one thing taken away is told to lack it."""
+    assert change[0] in SOUND
+    assert name in quality(SOUND.replace(*change))
+
+
+def test_launches_without_any_device_record_forbid_a_verdict() -> None:
+    """An idle device is not concluded from records that are missing."""
+    said = quality(SOUND.replace("aten::mm -> stream 7 5.1ms..9ms ampere_sgemm", "cudaLaunchKernel"))
+    assert said["device-data-missing"].severity == BLOCKING
+    assert said["device-data-missing"].params["launches"] == 4
+
+
+def test_a_cpu_recording_beside_a_listed_device_is_no_missing_data() -> None:
+    """A listed device, no launch, and operators that only a CPU has: the job runs on the CPU."""
+    assert "device-data-missing" not in quality("""
+        device NVIDIA A100-SXM4-80GB
+        steps 4 x 10ms
+          main 0ms..8ms x1 every 1ms aten::mkldnn_convolution
+          main 8ms..8.1ms x10 every 0.1ms aten::to
+    """)
+
+
+def test_one_stray_operator_of_a_device_proves_nothing() -> None:
+    """A single cudnn operator among many does not turn a CPU recording into a broken one."""
+    assert "device-data-missing" not in quality("""
+        steps 4 x 10ms
+          main 0ms..0.1ms x50 every 0.1ms aten::mm
+        once
+          main 0ms..1ms aten::cudnn_convolution
+    """)
+
+
+def test_mostly_first_use_is_too_short() -> None:
+    """One lazy launch of 300 ms in a window of 340 ms leaves nothing to judge."""
+    said = quality("""
+        device NVIDIA A100-SXM4-80GB
+        steps 1 x 340ms
+          main runtime 0ms..300ms cudaLaunchKernel -> stream 7 300ms..302ms ampere_sgemm
+          main 310ms..311ms x20 every 1ms aten::mm
+    """)
+    assert said["too-short"].severity == BLOCKING
+    assert said["too-short"].share_affected == pytest.approx(300 / 340)
+
+
+def test_a_long_first_step_is_warm_up() -> None:
+    """A first step of 100 ms before three of 10 ms is told, with its share of the time."""
+    said = quality("""
+        steps 1 x 100ms
+          main 0ms..90ms aten::mm
+          main 90ms..90.1ms x10 every 0.2ms aten::add
+        steps 3 x 10ms
+          main 0ms..9ms aten::mm
+    """)
+    assert said["warm-up-included"].share_affected == pytest.approx(100 / 130)
+    assert said["warm-up-included"].params["steps"] == 1
+
+
+def test_ranks_that_are_not_there_and_ranks_in_one_file() -> None:
+    """Two recordings of a job of four lack two; two from one file were merged."""
+    ranks = sketch(SOUND.replace("device NVIDIA", "ranks 2\n    device NVIDIA"))
+    said = found(*(replace(one, world_size=4, source="merged.json") for one in ranks))
+    assert said["missing-ranks"].share_affected == 0.5
+    assert said["missing-ranks"].params["missing"] == 2
+    assert "merged-ranks" in said
+    apart = found(*(replace(one, world_size=2, source=f"{place}.json") for place, one in enumerate(ranks)))
+    assert not {"missing-ranks", "merged-ranks"} & set(apart)
+
+
+def test_a_fault_of_one_rank_in_three_lowers_confidence_only() -> None:
+    """Two of three ranks have their device records: the verdict may stand on them."""
+    whole = sketch(SOUND)
+    broken = sketch(SOUND.replace("aten::mm -> stream 7 5.1ms..9ms ampere_sgemm", "cudaLaunchKernel"))
+    said = gate([measure(one) for one in (*whole, *whole, *broken)], (0, 1, 2))
+    assert blocks(said) is None
+    assert "device-data-missing" in [one.id for one in said]
+
+
+def test_repairs_and_unknown_formats_are_told() -> None:
+    """Mended places are counted; a format of another tool without device work forbids a verdict."""
+    (sound,) = sketch(SOUND)
+    assert found(replace(sound, repairs={"truncated": 2}))["repaired-input"].params["repairs"] == 2
+    assert "foreign-format" in found(replace(sound, format="rocprof"))
+
+
+def test_every_id_says_what_it_means_and_what_to_do() -> None:
+    """The catalogue has a message and a fix for each id of the manual, in both languages."""
+    ids = [
+        "device-data-missing",
+        "no-steps",
+        "too-short",
+        "warm-up-included",
+        "no-cpu-ops",
+        "no-launch-links",
+        "no-stacks",
+        "no-shapes",
+        "no-memory",
+        "no-modules",
+        "lost-events",
+        "graph-replay",
+        "missing-ranks",
+        "clock-unreliable",
+        "step-marks-end-before-device-work",
+        "foreign-format",
+        "merged-ranks",
+        "repaired-input",
+        "observer-overhead",
+    ]
+    for lang in ("en", "zh"):
+        texts = catalogue(lang)
+        assert [one for one in ids if f"quality.{one}" not in texts or f"quality.{one}.fix" not in texts] == []

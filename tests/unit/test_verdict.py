@@ -1,0 +1,196 @@
+"""The verdict on ledgers made by hand: class, contributing classes, late ranks, abstention, confidence."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pytest
+
+from uncork.findings import Bottleneck, Finding, Gain, Quality, Verdict
+from uncork.ledger import CAUSES
+from uncork.locale import catalogue, say
+from uncork.measure import Measured, measure
+from uncork.measure.step_ledger import StepLedger
+from uncork.measure.waiting import with_waits
+from uncork.quality import gate
+from uncork.testing import sketch
+from uncork.verdict import judge
+
+MS = 1_000_000
+
+
+def ledger(*steps: Mapping[str, int], on_device: bool = True) -> Measured:
+    """Return measurements with only a ledger; each step is cause → ms, and the rest of 100 ms is unexplained."""
+    causes = tuple(cause for cause in CAUSES if cause != "comm_wait")
+    ns = np.zeros((len(causes), len(steps)), np.int64)
+    for column, step in enumerate(steps):
+        for cause, ms in step.items():
+            ns[causes.index(cause), column] = ms * MS
+        ns[causes.index("unexplained"), column] += (100 - sum(step.values())) * MS
+    wall = np.full(len(steps), 100 * MS)
+    return {StepLedger: StepLedger(causes, ns, wall, on_device=on_device, busy_ns=wall, marked=True)}
+
+
+def ledger_of_waiting() -> Measured:
+    """Return measurements with a ledger of 4 % dispatching and 96 % waiting for other ranks."""
+    causes = ("comm_wait", "dispatch")
+    ns, wall = np.array([[96 * MS], [4 * MS]]), np.array([100 * MS])
+    return {StepLedger: StepLedger(causes, ns, wall, on_device=True, busy_ns=wall, marked=True)}
+
+
+def verdict(*steps: Mapping[str, int], quality: Sequence[Quality] = (), on_device: bool = True) -> Verdict:
+    """Return the verdict on one rank with such steps."""
+    return judge([ledger(*steps, on_device=on_device)], [0], [], quality)
+
+
+@pytest.mark.parametrize(
+    ("step", "expected"),
+    [
+        ({"data_loading": 50, "gemm": 40, "bandwidth": 10}, Bottleneck.DATA_LOADING),
+        ({"gemm": 80, "bandwidth": 15, "dispatch": 5}, Bottleneck.COMPUTE),
+        ({"gemm": 30, "bandwidth": 65, "dispatch": 5}, Bottleneck.MEMORY),
+        ({"copy": 60, "gemm": 40}, Bottleneck.MEMORY),
+        ({"copy_host": 40, "gemm": 60}, Bottleneck.MEMORY),
+        ({"comm": 50, "gemm": 50}, Bottleneck.COMMUNICATION),
+        ({"dispatch": 40, "py_short": 20, "gemm": 40}, Bottleneck.FRAMEWORK),
+        ({"sync": 60, "gemm": 40}, Bottleneck.FRAMEWORK),
+        ({"cpu_heavy": 60, "gemm": 40}, Bottleneck.COMPUTE),
+        ({"py_prep": 60, "gemm": 40}, Bottleneck.DATA_LOADING),
+    ],
+)
+def test_the_class_with_most_to_win_back(step: Mapping[str, int], expected: Bottleneck) -> None:
+    """Idle and exposed time counts in full, work of the device by half; the largest class is the verdict."""
+    assert verdict(step, step, step).bottleneck is expected
+
+
+def test_classes_over_a_tenth_contribute_and_smaller_ones_do_not() -> None:
+    """37 % of arithmetic and 18 % of memory-bound work beside 33 % of loading is worth 27 % and is named."""
+    found = verdict({"data_loading": 33, "gemm": 37, "bandwidth": 18, "dispatch": 9})
+    assert found.bottleneck is Bottleneck.DATA_LOADING
+    assert found.contributing == (Bottleneck.COMPUTE,)
+    assert found.share == pytest.approx(0.33)
+
+
+def test_memory_and_compute_are_both_named_where_they_are_close() -> None:
+    """Memory-bound kernels at 0.8 of the arithmetic ones cannot be left out; at 0.3 they can."""
+    assert verdict({"gemm": 50, "bandwidth": 40}).contributing == (Bottleneck.MEMORY,)
+    assert verdict({"gemm": 70, "bandwidth": 20}).contributing == ()
+
+
+def test_first_use_leaves_the_denominator() -> None:
+    """Half of the window is first use; of the other half the loader takes 60 %."""
+    assert verdict({"first_use": 50, "data_loading": 30, "gemm": 20}).share == pytest.approx(0.6)
+
+
+def test_nothing_worth_five_percent_is_no_bottleneck() -> None:
+    """Where waiting for others is the only cost and none of them is late, no class can give anything back."""
+    found = judge([ledger_of_waiting()], [0], [], [])
+    assert found.bottleneck is Bottleneck.NONE
+
+
+def test_a_blocking_quality_forbids_a_verdict_and_says_which() -> None:
+    """Missing device records: no class, and the sentence of that id."""
+    found = verdict({"dispatch": 90}, quality=[Quality("device-data-missing", "blocking")])
+    assert found.bottleneck is Bottleneck.UNDETERMINED
+    assert found.summary.id == "verdict.undetermined.device-data-missing"
+
+
+def test_mostly_unexplained_needs_one_class_that_stands_alone() -> None:
+    """With 60 % unexplained, 40 % of loading alone is a verdict; shared, or at 20 %, it is not."""
+    assert verdict({"data_loading": 40}).bottleneck is Bottleneck.DATA_LOADING
+    assert verdict({"data_loading": 25, "dispatch": 15}).bottleneck is Bottleneck.UNDETERMINED
+    assert verdict({"data_loading": 20}).bottleneck is Bottleneck.UNDETERMINED
+
+
+LATE = """
+    device NVIDIA A100-SXM4-80GB
+    ranks 4
+    steps 4 x 10ms
+      main 0ms..0.1ms aten::mm -> stream 7 0.1ms..2ms ampere_sgemm
+      rank 3: main 0.1ms..6.1ms HELD
+      rank 0: main op 2ms..2.1ms c10d::allreduce_ -> stream 20 2.1ms..9ms ncclDevKernel_AllReduce
+      rank 1: main op 2ms..2.1ms c10d::allreduce_ -> stream 20 2.1ms..9ms ncclDevKernel_AllReduce
+      rank 2: main op 2ms..2.1ms c10d::allreduce_ -> stream 20 2.1ms..9ms ncclDevKernel_AllReduce
+      rank 3: main op 8ms..8.1ms c10d::allreduce_ -> stream 20 8.1ms..9ms ncclDevKernel_AllReduce
+"""
+
+
+def late(held: str) -> Verdict:
+    """Return the verdict on four ranks of which the last is held up by something."""
+    measured = with_waits(
+        [measure(one) for one in sketch(LATE.replace("rank 3: main 0.1ms..6.1ms HELD", held))], range(4)
+    )
+    return judge(measured, range(4), [], [])
+
+
+def test_waiting_for_a_late_rank_is_charged_to_what_makes_it_late() -> None:
+    """Collectives fill 69 % of three ranks' steps, yet the fourth's loader, or dispatching, is the bottleneck."""
+    loading = late("rank 3: main 0.1ms..6.1ms enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__")
+    assert (loading.bottleneck, loading.late_ranks) == (Bottleneck.DATA_LOADING, (3,))
+    dispatching = late("rank 3: main 0.1ms..6.1ms aten::item")
+    assert (dispatching.bottleneck, dispatching.late_ranks) == (Bottleneck.FRAMEWORK, (3,))
+    assert dispatching.summary.id == "verdict.framework.late"
+
+
+def test_a_late_rank_that_nothing_explains_is_named_without_a_class() -> None:
+    """Who is late is known from the collectives alone; why is not."""
+    found = late("")
+    assert (found.bottleneck, found.late_ranks) == (Bottleneck.UNDETERMINED, (3,))
+
+
+def test_confidence_falls_with_margin_agreement_and_quality() -> None:
+    """A clear, steady case is sure; a close one, one whose steps differ, and one with lost events are less so."""
+    clear = verdict(*[{"data_loading": 60, "gemm": 30}] * 4).confidence
+    close = verdict(*[{"data_loading": 30, "gemm": 60}] * 4).confidence
+    mixed = verdict({"data_loading": 60, "gemm": 30}, {"gemm": 80}, {"data_loading": 90}, {"gemm": 70}).confidence
+    lossy = verdict(*[{"data_loading": 60, "gemm": 30}] * 4, quality=[Quality("lost-events", "warning")]).confidence
+    assert clear >= 0.9
+    assert max(close, mixed, lossy) < 0.8
+
+
+def test_communication_seen_by_one_rank_is_never_sure() -> None:
+    """What looks like transfer may be waiting for a rank that is not here."""
+    assert verdict(*[{"comm": 90, "gemm": 10}] * 4).confidence < 0.85
+
+
+def test_without_a_timeline_findings_speak() -> None:
+    """A memory snapshot's finding gives the class; nothing found is nothing known."""
+    held = Finding("near-capacity", Bottleneck.MEMORY, 0, 0.0, Gain(0.0, 0.0), 0.8)
+    assert judge([{}], [0], [held], []).bottleneck is Bottleneck.MEMORY
+    assert judge([{}], [0], [], []).bottleneck is Bottleneck.UNDETERMINED
+
+
+ON_CPU = {"compute", "memop", "tiny", "optimizer"}
+ON_BOTH = {"data_loading", "py_prep", "comm", "gc", "compile", "io", "py_short", "py_stack"}
+SENTENCES = [
+    (cause, on_device)
+    for cause, kind in CAUSES.items()
+    for on_device in (True, False)
+    if kind.bottleneck and (cause in ON_BOTH or (cause in ON_CPU) is not on_device)
+]
+
+
+@pytest.mark.parametrize(("cause", "on_device"), SENTENCES)
+def test_every_cause_has_a_sentence_in_both_languages(cause: str, on_device: bool) -> None:
+    """Whatever dominates, the verdict's sentence and what would overturn it are in the catalogue, filled."""
+    found = verdict(*[{cause: 90}] * 3, on_device=on_device)
+    for message in (found.summary, *found.would_be_wrong_if):
+        for lang in ("en", "zh"):
+            assert message.id in catalogue(lang)
+            assert "{" not in say(lang, message.id, message.params)
+
+
+def test_gate_and_verdict_agree_on_a_sound_sketch() -> None:
+    """The whole way: a loader-bound sketch is data loading, with nothing held against it but missing details."""
+    (recording,) = sketch("""
+        device NVIDIA A100-SXM4-80GB
+        steps 4 x 10ms
+          main 0ms..6ms enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__
+          main 6ms..6.1ms aten::mm -> stream 7 6.1ms..10ms ampere_sgemm
+          main 6.2ms..6.3ms x10 every 0.2ms aten::view
+    """)
+    measured = [measure(recording)]
+    found = judge(measured, [0], [], gate(measured, [0]))
+    assert (found.bottleneck, round(found.share, 2)) == (Bottleneck.DATA_LOADING, 0.6)
+    assert say("en", found.summary.id, found.summary.params) == (
+        "The device waits for the data loader in 60 % of each step (6.00 ms of 10.0 ms)."
+    )
