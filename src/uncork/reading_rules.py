@@ -11,7 +11,8 @@ from uncork.findings import Bottleneck, ClassEvidence, Evidence, Message, Verdic
 from uncork.measure import Measured, Measurement, Missing
 from uncork.measure.dispatch import Dispatch
 from uncork.measure.memory_use import MemoryUse
-from uncork.measure.operators import Operator, OperatorTable
+from uncork.measure.operator import Operator
+from uncork.measure.operators import OperatorTable
 from uncork.measure.step_ledger import StepLedger
 
 # Thresholds of the articles, as restated in requirements R3.1 to R3.5.

@@ -9,7 +9,8 @@ import pytest
 from uncork.measure import MissingEvidence, Rank
 from uncork.measure.functions import Functions
 from uncork.measure.kernels_table import KernelTable
-from uncork.measure.operators import Operator, OperatorTable, operator_parts
+from uncork.measure.operator import Operator
+from uncork.measure.operators import OperatorTable, operator_parts
 from uncork.measure.regions import Regions
 from uncork.tensorcores import is_misaligned, matrix_precision, saves_arithmetic
 from uncork.testing import sketch

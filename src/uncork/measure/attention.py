@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from uncork.measure import Measurement, MissingEvidence, Rank
-from uncork.measure.operators import Operator, OperatorTable, operator_parts
+from uncork.measure.operator import Operator
+from uncork.measure.operators import OperatorTable, operator_parts
 
 LEAST_SCORES = 4096
 """Tensors with fewer elements are of equal size by chance."""

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.kernels_table import KernelTable
+from uncork.measure.operator import Operator
 from uncork.measure.operator_groups import group_operators
-from uncork.measure.operators import Operator, OperatorTable, operator_parts
+from uncork.measure.operators import OperatorTable, operator_parts
 
 _BENCHMARK_AT = {"aten::_convolution": 9, "aten::cudnn_convolution": 6, "aten::miopen_convolution": 7}
 """Place of the benchmark flag among the inputs (native_functions.yaml)."""

@@ -7,7 +7,8 @@ from uncork.host_causes import TINY_OP_NS
 from uncork.kernels import COMPUTE
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.kernels_table import KernelTable
-from uncork.measure.operators import Operator, OperatorTable
+from uncork.measure.operator import Operator
+from uncork.measure.operators import OperatorTable
 
 MOST = 3
 """The source article asks for the top three (requirement R5.1)."""

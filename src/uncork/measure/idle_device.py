@@ -6,7 +6,8 @@ from uncork.events import Kind
 from uncork.formulas import FORMULAS
 from uncork.hardware import peaks_of
 from uncork.measure import Measurement, Rank
-from uncork.measure.operators import Operator, OperatorTable
+from uncork.measure.operator import Operator
+from uncork.measure.operators import OperatorTable
 from uncork.operators import COPY_CALL, LAUNCH_CALL
 
 LEAST_FLOP = 1_000_000

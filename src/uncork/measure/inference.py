@@ -4,8 +4,9 @@ import re
 from dataclasses import dataclass
 
 from uncork.measure import Measurement, Rank
+from uncork.measure.operator import Operator
 from uncork.measure.operator_groups import group_operators
-from uncork.measure.operators import Operator, OperatorTable, operator_parts
+from uncork.measure.operators import OperatorTable, operator_parts
 
 _DROPOUT = frozenset({"aten::native_dropout", "aten::bernoulli_", "aten::_fused_dropout", "aten::feature_dropout"})
 _NORM = re.compile(r"^aten::(native|cudnn|miopen)_batch_norm$")

@@ -4,7 +4,8 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from uncork.measure import Measurement, Rank
-from uncork.measure.operators import Operator, OperatorTable, operator_parts
+from uncork.measure.operator import Operator
+from uncork.measure.operators import OperatorTable, operator_parts
 
 _TAKING_OUT = frozenset({"aten::select", "aten::unbind", "aten::item", "aten::index"})
 """What ``tensor[i]`` and ``for row in tensor`` call."""

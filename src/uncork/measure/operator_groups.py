@@ -71,11 +71,19 @@ class OperatorGroups:
 
     def name(self, group: int) -> str:
         """Return the operator's name."""
-        return self.tree.timeline.events.names([self.tree.host.row[self.first[group]]])[0]
+        return self.tree.timeline.events.strings.text(int(self._codes["name"][group]))
 
     def argument(self, group: int, key: str) -> object:
-        """Return an argument of the group's representative."""
-        return self.tree.timeline.events.arg(int(self.tree.host.row[self.first[group]]), key)
+        """Return a nested argument of the group's representative."""
+        if key not in self._codes:
+            self._codes[key] = self.tree.timeline.events.texts(key)[self.tree.host.row[self.first]]
+        code = int(self._codes[key][group])
+        return self.tree.timeline.events.strings.value(code) if code >= 0 else None
+
+    @cached_property
+    def _codes(self) -> dict[str, IntArray]:
+        """Return the index of the text of each group's name, and of arguments asked for before."""
+        return {"name": self.tree.timeline.events.name[self.tree.host.row[self.first]].astype(np.int64)}
 
     @cached_property
     def work(self) -> list[Work | None]:

@@ -2,20 +2,21 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from uncork.calltree import PHASES, Place
+from uncork.calltree import PHASES
 from uncork.events import Kind
-from uncork.findings import Location
 from uncork.formulas import Work, sizes_of
 from uncork.hardware import Peaks, peaks_of
 from uncork.inputs import PRECISION
 from uncork.kernels import kernel_class
 from uncork.measure import Measurement, MissingEvidence, Rank
+from uncork.measure.operator import Operator
 from uncork.measure.operator_groups import OperatorGroups, group_operators
 from uncork.operators import LAUNCH_CALL, operator_class
 from uncork.roofline import OVER_PEAK_SHARE, roof
@@ -24,119 +25,9 @@ from uncork.tensorcores import matrix_precision, saves_arithmetic
 MOST_OPERATORS = 100
 MOST_PARTS = 8
 MOST_SHAPES_CHARACTERS = 400
-
-
-@dataclass(frozen=True)
-class Operator:
-    """An operator of one name and phase, or the part of it with one place and shape; times are means per step.
-
-    Args:
-        name: Its name (``aten::addmm``).
-        phase: ``forward backward recompute optimizer``.
-        calls: Calls in all steps.
-        calls_per_step: Calls per step.
-        cpu_self_ns: Host time without the operators it calls.
-        cpu_total_ns: Host time with them.
-        device_self_ns: Time of the device work that it launched itself.
-        device_total_ns: And of what it calls.
-        module: Module path; with several parts that of the largest. None where unknown.
-        place: The user's line, likewise.
-        shapes: Sizes of its inputs as recorded, JSON; empty where not recorded.
-        dtype: Type of its first tensor (``fp32``, ``bf16`` …); empty where not recorded.
-        sizes: The sizes people think in (``m n k``, ``kernel stride`` …), where its work is known.
-        memory_bytes: What it allocated itself; None where memory was not recorded.
-        flop: Its work, None where unknown.
-        moved_bytes: What it must at least move, None where unknown.
-        precision: What its kernels compute in, by their names, else by its types.
-        roof_ns: The least time that the device needs for that work, None where unknown.
-        roofline_share: That over the time it took.
-        compute_bound: Whether arithmetic sets that least time.
-        kernel: The kernel that takes most of its time; empty where none is known.
-        kernel_class: What that kernel does (`uncork.kernels.CLASSES`); empty likewise.
-        op_class: What the operator is about (`uncork.operators.CLASSES`).
-        parts: Its parts, largest first; empty in parts themselves.
-        parts_count: How many parts there are in all.
-    """
-
-    name: str
-    phase: str
-    calls: int
-    calls_per_step: float
-    cpu_self_ns: int
-    cpu_total_ns: int
-    device_self_ns: int
-    device_total_ns: int
-    module: str | None = None
-    place: Place | None = None
-    shapes: str = ""
-    dtype: str = ""
-    sizes: Mapping[str, object] = field(default_factory=dict)
-    memory_bytes: int | None = None
-    flop: int | None = None
-    moved_bytes: int | None = None
-    precision: str = ""
-    roof_ns: int | None = None
-    roofline_share: float | None = None
-    compute_bound: bool | None = None
-    kernel: str = ""
-    kernel_class: str = ""
-    op_class: str = ""
-    parts: tuple["Operator", ...] = ()
-    parts_count: int = 1
-
-    @property
-    def over_peak(self) -> bool:
-        """Return whether it seems faster than its device can be: an error of ours, and said."""
-        return self.roofline_share is not None and self.roofline_share > OVER_PEAK_SHARE
-
-    @property
-    def where(self) -> str:
-        """Return its place in one line: module and line as far as known, else its name and phase."""
-        line = f"{self.place.file}:{self.place.line} {self.place.function}" if self.place else ""
-        return (
-            f"{self.module} ({line})" if self.module and line else self.module or line or f"{self.name}, {self.phase}"
-        )
-
-    @property
-    def sizes_text(self) -> str:
-        """Return its sizes in one line, a dash where they are not known."""
-        return ", ".join(f"{name} {value}" for name, value in self.sizes.items()) or "—"
-
-    def location(self, rank: int | None = None) -> Location:
-        """Return where it is; of several places the one that takes most time."""
-        place = self.place
-        return Location(
-            rank=rank,
-            module=self.module,
-            file=place.file if place else None,
-            line=place.line if place else None,
-            function=place.function if place else None,
-            op=self.name,
-        )
-
-    def row(self) -> dict[str, Any]:
-        """Return it as plain values; times, bytes and work are means per step."""
-        place = self.place
-        values = {name: getattr(self, name) for name in _COLUMNS}
-        values |= {
-            "file": place.file if place else None,
-            "line": place.line if place else None,
-            "function": place.function if place else None,
-            "line_exact": place.exact if place else None,
-            "sizes": dict(self.sizes),
-            "roofline_share": None if self.over_peak else self.roofline_share,
-            "over_peak": self.over_peak,
-        }
-        if self.parts:
-            values["parts"] = [part.row() for part in self.parts]
-        return values
-
-
-_COLUMNS = (
-    *("name", "phase", "calls", "calls_per_step", "cpu_self_ns", "cpu_total_ns", "device_self_ns", "device_total_ns"),
-    *("module", "shapes", "dtype", "memory_bytes", "flop", "moved_bytes", "precision", "roof_ns", "compute_bound"),
-    *("kernel", "kernel_class", "op_class", "parts_count"),
-)
+# The same names come back in thousands of parts.
+_kernel_class, _operator_class = lru_cache(4096)(kernel_class), lru_cache(4096)(operator_class)
+_matrix_precision, _saves_arithmetic = lru_cache(4096)(matrix_precision), lru_cache(4096)(saves_arithmetic)
 
 
 @dataclass(frozen=True)
@@ -248,12 +139,12 @@ def _part(groups: OperatorGroups, group: int, steps: int, peaks: Peaks | None) -
         dtype=_dtype(groups.argument(group, "Input type")),
         memory_bytes=None if memory is None else int(memory[group]) // steps,
         kernel=kernel,
-        kernel_class=kernel_class(kernel) if kernel else "",
-        op_class=operator_class(name),
+        kernel_class=_kernel_class(kernel) if kernel else "",
+        op_class=_operator_class(name),
     )
     if work is None or not counted:
         return made if work else replace(made, sizes=sizes_of(name, groups.argument(group, "Input Dims")))
-    if any(map(saves_arithmetic, kernels)):
+    if work.matrix and any(map(_saves_arithmetic, kernels)):
         peaks = None
     return _with_roof(made, work, counted / steps, int(groups.counted_device_ns[group]) / steps, peaks)
 
@@ -269,7 +160,7 @@ def _with_roof(operator: Operator, work: Work, calls: float, device_ns: float, p
         peaks: What the device can do.
     """
     # A kernel's name tells fp32 from tf32, which tensors cannot.
-    precision = (matrix_precision(operator.kernel) if work.matrix else "") or work.precision
+    precision = (_matrix_precision(operator.kernel) if work.matrix else "") or work.precision
     top = roof(work, peaks, precision) if peaks and device_ns > 0 else None
     if top and not top.compute_bound and top.ns * calls > OVER_PEAK_SHARE * device_ns:
         # Tensors that lie in a cache, or the same one twice, move fewer bytes than the formula says.

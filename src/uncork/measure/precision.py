@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from uncork.hardware import TENSOR_CORES_SINCE, TF32_SINCE, Peaks, capability, is_amd, peaks_of
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.kernels_table import KernelTable
-from uncork.measure.operators import Operator, OperatorTable
+from uncork.measure.operator import Operator
+from uncork.measure.operators import OperatorTable
 from uncork.tensorcores import is_misaligned
 
 REACHED_SHARE = 0.85

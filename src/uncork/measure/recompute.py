@@ -6,7 +6,8 @@ import numpy as np
 
 from uncork.events import Kind
 from uncork.measure import Measurement, Rank
-from uncork.measure.operators import Operator, OperatorTable, operator_parts
+from uncork.measure.operator import Operator
+from uncork.measure.operators import OperatorTable, operator_parts
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.kernels_table import KernelTable
-from uncork.measure.operators import Operator, operator_parts
+from uncork.measure.operator import Operator
+from uncork.measure.operators import operator_parts
 
 NAIVE = re.compile(r"naive", re.IGNORECASE)
 FAR_UNDER_SHARE = 0.1

@@ -2,7 +2,7 @@
 
 from uncork.findings import Cost, Evidence, Gain, Location
 from uncork.measure import Ranks
-from uncork.measure.operators import Operator
+from uncork.measure.operator import Operator
 from uncork.measure.precision import Precision
 from uncork.measure.step_ledger import StepLedger
 from uncork.rules.rule import rule
