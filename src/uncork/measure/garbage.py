@@ -29,6 +29,8 @@ class Garbage(Measurement):
     def of(cls, rank: Rank) -> "Garbage":
         """Return the collections of a rank; traces show them only when asked to, or where the program makes them."""
         timeline = rank.timeline
+        if not timeline.events.of_kind(Kind.GC).any():
+            timeline = rank.deep  # calls that the program makes itself show as Python frames
         host, table = timeline.host, timeline.events
         frames = table.name_is("<built-in function collect>")[host.row]
         calls = frames & (table.kind[host.row] == int(Kind.PYTHON_FUNCTION))

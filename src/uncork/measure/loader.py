@@ -147,15 +147,13 @@ def iterator(timeline: Timeline, places: IntArray) -> str:
     if not len(places):
         return "none"
     host, table = timeline.host, timeline.events
-    names = set(table.names(host.row[places]))
-    if any("SingleProcess" in name for name in names):
+    below = under(timeline, places)
+    below[places] = True
+    # Trainers put a region of their own around the DataLoader's.
+    names = set(table.names(host.row[below]))
+    if any("SingleProcess" in name or "_utils/fetch.py" in name for name in names):
         return "single"
-    if any("MultiProcess" in name for name in names):
-        return "multi"
-    below = set(table.names(host.row[under(timeline, places)]))
-    if any("_get_data" in name for name in below):
-        return "multi"
-    return "single" if any("_utils/fetch.py" in name for name in below) else "named"
+    return "multi" if any("MultiProcess" in name or "_get_data" in name for name in names) else "named"
 
 
 def _operators(timeline: Timeline, places: IntArray) -> tuple[int, int]:

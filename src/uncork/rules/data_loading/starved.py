@@ -27,9 +27,10 @@ def starved(
     if not cost.notable:
         return None
     ledger, wait, machine = ledgers[cost.place], waits[cost.place], machines[cost.place]
-    top = codes[cost.place].top() if codes else None
+    code = codes[cost.place] if codes else None
+    top = code.top() if code else None
     rest_ns = max(ledger.mean_step_ns - wait.mean_ns, 0)
-    workers = machine.workers_for(wait.mean_ns, rest_ns, waiting=bool(codes) and codes[cost.place].waits)
+    workers = machine.workers_for(wait.mean_ns, rest_ns, waiting=code is not None and code.waits)
     won = min(machine.hidden_share(wait.mean_ns, rest_ns, workers), cost.share)
     place = top.location if top else Location(op="enumerate(DataLoader).__next__")
     evidence = [

@@ -34,18 +34,17 @@ def too_few_workers(
     )
     ledger, wait, machine = ledgers[cost.place], waits[cost.place], machines[cost.place]
     stage = stages[cost.place] if stages else None
+    code = codes[cost.place] if codes else None
     if not cost.notable or (stage and _keeps_up(stage)):
         return None
     now = (stage.workers if stage else 0) or machine.num_workers or 0
     rest_ns = max(ledger.mean_step_ns - wait.mean_ns, 0)
     # The workers together make one batch per step, so each takes as many steps as there are workers.
     load_ns = stage.mean_ns("busy_ns") if stage and stage.makers else max(now, 1) * ledger.mean_step_ns
-    wanted = machine.workers_for(
-        load_ns if now else float("inf"), rest_ns, waiting=bool(codes) and codes[cost.place].waits
-    )
+    wanted = machine.workers_for(load_ns if now else float("inf"), rest_ns, waiting=code is not None and code.waits)
     more = wanted > now
     won = min(machine.hidden_share(load_ns, rest_ns, wanted), cost.share) if more and now else cost.share
-    top = codes[cost.place].top() if codes else None
+    top = code.top() if code else None
     place = top.location if top else machine.dataset
     evidence = [Evidence("loader_wait_share", cost.share, "share", NOTABLE_SHARE), Evidence("workers", now, "count")]
     if stage and stage.empty_share is not None:

@@ -1,0 +1,54 @@
+"""Preparation: making the step's input on the main thread, outside torch's DataLoader."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from uncork.findings import Location
+from uncork.measure import Measurement, MissingEvidence, Rank
+from uncork.measure.loader import LoaderWait, next_calls
+from uncork.measure.loader_code import LoaderCode
+from uncork.measure.python_gaps import GAP_CAUSES, PythonGaps
+
+
+@dataclass(frozen=True)
+class Preparation(Measurement):
+    """Input made between the steps' operators.
+
+    Args:
+        ns: Time per step.
+        location: Where; the user's frame, else the region's name.
+    """
+
+    ns: int
+    location: Location
+
+    @classmethod
+    def of(cls, rank: Rank) -> "Preparation":
+        """Return it for a rank: a region that the program names so, else Python frames that prepare input."""
+        ledger = rank.ledger
+
+        def mean_ns(*causes: str) -> int:
+            rows = [place for place, cause in enumerate(ledger.causes) if cause in causes]
+            return int(ledger.ns[rows].sum(axis=0).mean()) if rows else 0
+
+        if LoaderWait.of(rank).iterator == "named":
+            return cls(mean_ns("data_loading", "py_prep"), _region(rank))
+        gaps = PythonGaps.of(rank)
+        top = gaps.top("prepare")
+        share_ns = int(mean_ns(*GAP_CAUSES) * gaps.share("prepare"))
+        return cls(max(share_ns, mean_ns("py_prep")), top.location if top else Location(op="preprocessing"))
+
+
+def _region(rank: Rank) -> Location:
+    """Return the function that costs most in a named region, else the region's name."""
+    try:
+        top = LoaderCode.of(rank).top()
+    except MissingEvidence:
+        top = None
+    if top:
+        return top.location
+    timeline = rank.timeline
+    places = next_calls(timeline)
+    longest = places[int(np.argmax(timeline.host.dur_ns[places]))]
+    return Location(op=timeline.events.names([timeline.host.row[longest]])[0])
