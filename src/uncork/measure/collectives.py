@@ -126,7 +126,7 @@ def _on_device(timeline: Timeline) -> _Found:
     told = _told_by(timeline, device.launch[rows])
     facts = np.where((table.texts("Collective name")[device.row[rows]] >= 0) | (told < 0), device.row[rows], told)
     region = host.ancestor_where(table.name_is(_REGION)[host.row], device.launch[rows])
-    spoken = np.where(region >= 0, table.name[host.row[region]], table.name[device.row[rows]])
+    spoken = table.name[np.where(region >= 0, _rows(timeline, region), device.row[rows])]
     return _described(
         table,
         start_ns=device.start_ns[rows],
@@ -157,7 +157,13 @@ def _told_by(timeline: Timeline, launch: IntArray) -> IntArray:
     table, host = timeline.events, timeline.host
     tells = table.name_is("record_param_comms")[host.row]
     place = host.ancestor_where(tells, launch)
-    return np.where(place >= 0, host.row[place], -1)
+    return _rows(timeline, place)
+
+
+def _rows(timeline: Timeline, place: IntArray) -> IntArray:
+    """Return the event row of each host slice, -1 for none; a recording of the device alone has no slices."""
+    row = timeline.host.row
+    return np.where(place >= 0, row[place], -1) if len(row) else np.full(len(place), -1, np.int64)
 
 
 def _described(

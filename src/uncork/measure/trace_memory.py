@@ -153,8 +153,10 @@ def _allocated(timeline: Timeline, rows: IntArray) -> tuple[IntArray, bool]:
 def _asker(timeline: Timeline, row: int) -> Location:
     """Return the innermost operator around an allocation event."""
     table, host = timeline.events, timeline.host
+    if not len(host):
+        return Location()
     place = host.innermost(np.array([table.track[row]]), np.array([table.ts_ns[row]]))
-    op = int(host.ancestor_where(table.kind[host.row] == Kind.CPU_OP, place)[0]) if len(host) else -1
+    op = int(host.ancestor_where(table.kind[host.row] == Kind.CPU_OP, place)[0])
     return Location(op=table.names([host.row[op]])[0]) if op >= 0 else Location()
 
 

@@ -1,0 +1,132 @@
+"""Rules of the communication class: waiting apart from moving bytes, exposed apart from hidden."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.unit.rule_outcomes import clear, found, found_in, outcome
+from uncork import readers
+from uncork.findings import NotAssessed
+from uncork.measure import measure
+from uncork.rules import rules
+from uncork.testing import sketch
+
+NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
+GEMM = "ampere_sgemm_128x64_tn"
+
+
+def args(elements: int, ranks: int = 2) -> str:
+    """Return what newer torch tells of a collective."""
+    return (
+        f'{{"Collective name": "allreduce", "In msg nelems": {elements}, "Out msg nelems": {elements}, '
+        f'"dtype": "Float", "Group size": {ranks}, "Process Group Name": "0"}}'
+    )
+
+
+def two_ranks(first_ms: float, second_ms: float, end_ms: float = 9.0) -> str:
+    """Return steps in which each rank computes until its time and the reduction ends for both at once."""
+    lines = ["ranks 2", "device NVIDIA A100-SXM4-80GB", "steps 4 x 10ms"]
+    for rank, until in enumerate((first_ms, second_ms)):
+        lines.append(f"  rank {rank}: main 0ms..0.1ms aten::mm -> stream 7 0.2ms..{until}ms {GEMM}")
+        reduction = f"stream 20 {until}ms..{end_ms}ms {NCCL} {args(25_000_000)}"
+        lines.append(f"  rank {rank}: main 0.2ms..0.3ms nccl:all_reduce -> {reduction}")
+    return "\n".join(lines)
+
+
+def test_r3_4_exposed_communication_is_held_against_40_percent():
+    """5 of 10 ms: over the article's line; at 3 ms the finding stands, but below it."""
+    base = f"""
+    device NVIDIA A100-SXM4-80GB
+    steps 4 x 10ms
+      main 0ms..0.1ms aten::mm -> stream 7 0.2ms..START {GEMM}
+      main 0.2ms..0.3ms nccl:all_reduce -> stream 20 2ms..9ms {NCCL} {args(25_000_000)}
+    """
+    high, low = (found("exposed-collectives", base.replace("START", start)) for start in ("4ms", "6ms"))
+    assert (high.cost_ns_per_step, low.cost_ns_per_step) == (5_000_000, 3_000_000)
+    judged = [next(one for one in finding.evidence if one.metric == "comm_share") for finding in (high, low)]
+    assert [(one.threshold, one.holds) for one in judged] == [(0.4, True), (0.4, False)]
+
+
+def test_r3_4_waiting_is_told_from_moving_bytes():
+    """Rank 0 is there after 3 ms, rank 1 after 8: 1 ms moves bytes, 5 ms are waiting for rank 1."""
+    text = two_ranks(3, 8)
+    late = found("late-rank", text)
+    assert (late.location.rank, late.cost_ns_per_step, late.params["cause"]) == (1, 5_000_000, "gemm")
+    assert found("exposed-collectives", text).cost_ns_per_step == 1_000_000
+    assert clear("late-rank", two_ranks(8, 8))
+
+
+def test_one_rank_cannot_show_who_is_late():
+    """With one rank's recording the rule asks for the others."""
+    text = f"device NVIDIA A100\nsteps 4 x 10ms\n  stream 20 1ms..9ms {NCCL} {args(1000)}"
+    result = outcome("late-rank", sketch(text))
+    assert isinstance(result, NotAssessed)
+    assert result.missing == ("ranks",)
+
+
+def test_t03_is_exposed_and_w01_is_late(shared: Path):
+    """Real jobs: collectives exposed for 64 % of the step; and 8 ranks of which 0 and 6 keep all waiting."""
+    cases = shared / "corpus" / "cases"
+    exposed = found_in("exposed-collectives", *(cases / "T03").iterdir())
+    assert exposed.share == pytest.approx(0.638, abs=0.01)
+    ranks = [measure(readers.read(path)[0]) for path in sorted((cases / "W01").iterdir())]
+    (late,) = rules()["late-rank"].check(ranks, range(8), 600_000_000)
+    assert late.params["late"] == "0, 6"
+    assert late.params["cause"] == "dispatch"
+    (moving,) = rules()["exposed-collectives"].check(ranks, range(8), 600_000_000)
+    # The label's own recount: the transfer alone is 50 ms per step.
+    assert moving.cost_ns_per_step == pytest.approx(50e6, rel=0.02)
+
+
+@pytest.mark.parametrize("case", ["R04", "T07", "W21"])
+def test_no_rank_is_late_where_none_is(shared: Path, case: str):
+    """Jobs without a straggler, or of one process, have no such finding."""
+    recordings = [one for path in sorted((shared / "corpus" / "cases" / case).iterdir()) for one in readers.read(path)]
+    result = outcome("late-rank", recordings)
+    assert result == [] or isinstance(result, NotAssessed)
+
+
+def test_small_collectives_need_number_and_size():
+    """Forty of 4 KB are found, ten are not, and forty large ones are not."""
+    base = f"""
+    device NVIDIA A100-SXM4-80GB
+    steps 4 x 10ms
+      main 0ms..0.1ms aten::mm -> stream 7 0.2ms..5ms {GEMM}
+      stream 20 5ms..5.05ms x{{count}} every 100us {NCCL} {{args}}
+    """
+    assert found("small-collectives", base.format(count=40, args=args(1000))).params["median_bytes"] == 4000
+    assert clear("small-collectives", base.format(count=10, args=args(1000)))
+    assert clear("small-collectives", base.format(count=40, args=args(1_000_000)))
+
+
+def test_slow_link_is_held_against_the_devices():
+    """100 MB between two A100 (300 GB/s each way): 20 ms are 5 GB/s on the bus, a sixtieth."""
+    finding = found("slow-link", two_ranks(8, 8, 28).replace("10ms", "30ms"))
+    rate = next(one for one in finding.evidence if one.metric == "bus_bandwidth")
+    assert rate.value == pytest.approx(100e6 * 2 * 1 / 2 / 20e-3)
+    assert rate.holds
+    assert clear("slow-link", two_ranks(8, 8))
+
+
+def test_r5_5_every_micro_batch_but_the_last_is_for_nothing():
+    """Four forward passes per optimiser step, each with a reduction of 1 ms: 3 of 4 ms could go."""
+    lines = ["device NVIDIA A100-SXM4-80GB", "steps 4 x 40ms"]
+    for part in range(4):
+        at = 10 * part
+        lines.append(
+            f"  main {at}ms..{at + 0.5}ms DistributedDataParallel.forward -> stream 7 {at + 0.5}ms..{at + 8}ms {GEMM}"
+        )
+        lines.append(
+            f"  main {at + 1}ms..{at + 1.1}ms nccl:all_reduce -> stream 20 {at + 8}ms..{at + 9}ms {NCCL} {args(1000)}"
+        )
+    lines.append("  main 39.5ms..39.9ms Optimizer.step#SGD.step")
+    finding = found("sync-every-micro-batch", "\n".join(lines))
+    assert (finding.params["micro_batches"], finding.cost_ns_per_step) == (4, 3_000_000)
+
+
+def test_costs_do_not_depend_on_the_order_of_ranks():
+    """Exchanging the ranks exchanges the name of the late one and nothing else."""
+    one, other = found("late-rank", two_ranks(3, 8)), found("late-rank", two_ranks(8, 3))
+    assert (one.location.rank, other.location.rank) == (1, 0)
+    assert one.cost_ns_per_step == other.cost_ns_per_step
+    assert one.gain == other.gain

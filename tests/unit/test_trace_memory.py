@@ -1,0 +1,112 @@
+"""Memory over time from a trace's allocation events, held against sums by hand and against the events themselves."""
+
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from uncork import readers
+from uncork.measure import MissingEvidence, Rank
+from uncork.measure.host_memory import HostMemory
+from uncork.measure.memory_use import MemoryUse
+from uncork.measure.memory_views import MOST_POINTS, chosen
+from uncork.measure.trace_memory import TraceMemory
+from uncork.testing import sketch
+
+GIB = 1 << 30
+
+
+def event(when: str, change: int, total: int, reserved: int, device: int = 1) -> str:
+    """Return the line of an allocation event."""
+    args = {"Device Type": device, "Device Id": 0, "Addr": 1, "Bytes": change}
+    args |= {"Total Allocated": total, "Total Reserved": reserved} if total >= 0 else {}
+    return f"  main {when} [memory] {json.dumps(args)}"
+
+
+def trace_memory(*lines: str) -> TraceMemory:
+    """Return the memory of a sketch with steps of 10 ms."""
+    return TraceMemory.of(Rank(sketch("\n".join(lines))[0]))
+
+
+HEAD = ("device NVIDIA A100-SXM4-80GB", "steps 3 x 10ms", "  main 0ms..2ms aten::mm", "  main 2ms..4ms aten::cat")
+
+
+def test_r2_2_peak_reserved_and_churn():
+    """Per step: 300 MB on top of 100 appear and go; the operator that was running then is named."""
+    found = trace_memory(
+        *HEAD, event("1ms", 100, 200, 900), event("3ms", 200, 400, 1000), event("5ms", -300, 100, 1000)
+    )
+    assert (found.peak_bytes, found.reserved_peak_bytes, found.start_bytes, found.end_bytes) == (400, 1000, 100, 100)
+    assert found.peak_location.op == "aten::cat"
+    assert found.step_bytes.tolist() == [200, 100, 100]
+    assert found.step_peak_bytes.tolist() == [400, 400, 400]
+    assert (found.asked_bytes_per_step, found.allocs_per_step) == (300, 2.0)
+
+
+def test_changes_alone_are_added_up():
+    """Before torch 1.10 events tell changes only: sizes count from the smallest."""
+    found = trace_memory(*HEAD, event("1ms", 100, -1, 0), event("3ms", 200, -1, 0), event("5ms", -300, -1, 0))
+    assert found.relative
+    assert (found.peak_bytes, found.end_bytes, found.reserved_peak_bytes) == (300, 0, None)
+
+
+def test_the_accelerator_comes_before_the_host():
+    """With events of both, the device's memory is shown, however little it is."""
+    found = trace_memory(*HEAD, event("1ms", 7, 7, 8), event("2ms", 10**9, 10**9, 0, device=0))
+    assert (found.on_device, found.peak_bytes) == (True, 7)
+    alone = trace_memory(*HEAD, event("2ms", 10**9, 10**9, 0, device=0))
+    assert (alone.on_device, alone.peak_bytes, alone.reserved_peak_bytes) == (False, 10**9, None)
+
+
+def test_without_events_it_is_missing():
+    """No allocation events: what to record is said, not: 0 bytes."""
+    with pytest.raises(MissingEvidence, match="memory"):
+        trace_memory(*HEAD)
+
+
+def test_r3_2_use_of_the_device_is_held_against_its_size():
+    """38 of 40 GiB reserved; without a size in the recording nothing is said."""
+    lines = [f'device NVIDIA A100 {{"totalGlobalMem": {40 * GIB}}}', *HEAD[1:], event("1ms", 1, 1, 38 * GIB)]
+    use = MemoryUse.of(Rank(sketch("\n".join(lines))[0]))
+    assert (use.source, use.used_bytes, use.capacity_bytes) == ("trace", 38 * GIB, 40 * GIB)
+    with pytest.raises(MissingEvidence, match="device"):
+        MemoryUse.of(Rank(sketch("\n".join([*HEAD, event("1ms", 1, 1, 1)]))[0]))
+
+
+def test_a_failed_request_tells_the_devices_size():
+    """What the allocator held and what was left on the device make its size."""
+    lines = ("snapshot reserved 7GiB", "snapshot old 6GiB", "snapshot oom 4GiB free 1GiB")
+    use = MemoryUse.of(Rank(sketch("\n".join(lines))[0]))
+    assert (use.source, use.used_bytes, use.capacity_bytes) == ("snapshot", 7 * GIB, 8 * GIB)
+
+
+def test_a_real_trace_equals_its_own_events(shared: Path):
+    """The peak of a real recording is the largest total that its events name."""
+    path = shared / "corpus" / "recordings" / "cpu-2.13" / "convnet_memory.json.gz"
+    events = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
+    totals = [one["args"]["Total Allocated"] for one in events if one["name"] == "[memory]"]
+    found = TraceMemory.of(Rank(readers.read(path)[0]))
+    assert found.peak_bytes == max(totals)
+    assert found.end_bytes == totals[-1]
+
+
+def test_the_curve_keeps_peak_first_and_last():
+    """However long: at most so many points, the extremes among them."""
+    values = np.abs(np.random.default_rng(7).integers(0, 10**6, 50_000))
+    values[31_337] = 10**7
+    places = chosen(values)
+    assert len(places) <= MOST_POINTS
+    assert {0, 31_337, 49_999} <= set(places.tolist())
+    assert (np.diff(places) > 0).all()
+
+
+def test_host_memory_is_fitted_after_settling():
+    """20 samples a second apart, 50 MiB more each: 13 steps of it after the first 6, evenly; a swing is no growth."""
+    rising = "samples process_rss_bytes " + " ".join(f"{1000 + 50 * second}MiB" for second in range(20))
+    found = HostMemory.of(Rank(sketch(rising + "\nsteps 2 x 10ms\n  main 0ms..9ms aten::mm")[0]))
+    assert found.growth_bytes == pytest.approx(13 * (50 << 20))
+    assert (found.span_ns, round(found.steadiness, 6)) == (13_000_000_000, 1.0)
+    swing = "samples process_rss_bytes " + " ".join(f"{1000 + 90 * (second % 2)}MiB" for second in range(20))
+    assert HostMemory.of(Rank(sketch(swing + "\nsteps 2 x 10ms\n  main 0ms..9ms aten::mm")[0])).steadiness < 0.1
