@@ -13,6 +13,7 @@ from rich.text import Text
 from uncork.findings import Bottleneck, Finding
 from uncork.locale import say
 from uncork.render import Options
+from uncork.render.controls import print_parts
 from uncork.render.tables import COLUMNS, TEXT_COLUMNS, cell, fitting, shown_columns, top_rows, where
 from uncork.report import LedgerEntry, Report, finding_texts, spell
 from uncork.units import format_ns, format_quantity, format_share
@@ -46,8 +47,7 @@ def render(report: Report, options: Options) -> str:
         emoji=False,
         markup=False,
     )
-    for part in _parts(report, options):
-        console.print(part)
+    print_parts(console, _parts(report, options))
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
 
 
@@ -194,9 +194,9 @@ def _evidence(finding: Finding, lang: str) -> Iterator[Text]:
 def _thresholds(report: Report, options: Options) -> Iterator[RenderableType]:
     """Yield where the usual thresholds would mislead; with -v, all of them beside what was measured."""
     lang = options.lang
-    for one in report.verdict.disagreements:
+    for sentence in report.verdict.disagreements:
         yield ""
-        yield Text(spell(one, lang), style="dim")
+        yield Text(spell(sentence, lang), style="dim")
     if not options.verbose or not report.verdict.evidence:
         return
     yield ""
