@@ -86,7 +86,7 @@ def cpu_claims(timeline: Timeline) -> Claims:
 
 def _cpu_work(timeline: Timeline, own: HostThreads, own_ns: IntArray) -> dict[str, BoolArray]:
     """Return which slices compute, move memory, or only cost their call; by their own time."""
-    tiny = own.overhead | _tiny(timeline, own_ns, own.works)
+    tiny = own.overhead | _tiny(timeline, own_ns, own.works & own.driving)
     # Calls of a device's runtime occur where its records are missing: copies move memory, waits explain nothing.
     call = own.kind == Kind.RUNTIME
     moves, waits = own.call(COPY_CALL) | own.call(ALLOCATOR_CALL), own.call(WAIT_CALL)

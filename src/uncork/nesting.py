@@ -89,7 +89,8 @@ def nest(table: EventTable, rows: IntArray) -> HostSlices:
     parent, depth, clipped = np.empty(0, np.int64), np.empty(0, np.int64), 0
     for _ in range(_MOST_CLIP_ROUNDS):
         parent, depth = _levels(track, start, end)
-        over = np.flatnonzero((parent >= 0) & (end > end[parent]))
+        # One that only begins after its parent's end is no child, as the next round sees once the others are cut.
+        over = np.flatnonzero((parent >= 0) & (end > end[parent]) & (start < end[parent]))
         if not len(over):
             break
         clipped += len(over)

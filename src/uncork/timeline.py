@@ -266,6 +266,9 @@ class Timeline:
         start = int(host.start_ns[outer])
         if int(device.start_ns[0]) - int(host.start_ns[launch]) > QUEUED_BEFORE_NS:
             start = int(device.start_ns[0])
+        if start > end:
+            # The clocks disagree: all that is left is when the device worked.
+            start = int(device.start_ns[0])
         next_batch = self.loader_waits
         early = next_batch[(next_batch[:, 0] < start) & (next_batch[:, 1] <= start)]
         return (int(early[0, 0]) if len(early) else start), end
@@ -273,6 +276,8 @@ class Timeline:
     def _first_steady_start(self) -> int:
         """Return where device work without launches begins: after a few stray records and a long gap, if there are."""
         busy = self.device_busy
+        if not len(busy):
+            return int(self.device.start_ns[0])
         gap = busy[1:, 0] - busy[:-1, 1]
         before = np.cumsum(busy[:, 1] - busy[:, 0])[:-1]
         stray = (before <= STRAY_SHARE * total_ns(busy)) & (gap > busy[-1, 1] - busy[1:, 0])
