@@ -76,7 +76,7 @@ def test_backward_parts_know_layer_line_and_sizes():
     assert {part.module for part in row.parts} == {"head"}
     assert row.place is not None
     assert (row.place.file, row.place.line) == ("train.py", 30)
-    assert row.where == "head (train.py:30 step)"
+    assert row.where == "head · train.py:30 step"
 
 
 def test_work_and_roofline_follow_from_shapes_and_device():

@@ -75,10 +75,8 @@ class Operator:
     @property
     def where(self) -> str:
         """Return its place in one line: module and line as far as known, else its name and phase."""
-        line = f"{self.place.file}:{self.place.line} {self.place.function}" if self.place else ""
-        return (
-            f"{self.module} ({line})" if self.module and line else self.module or line or f"{self.name}, {self.phase}"
-        )
+        line = f"{self.place.file}:{self.place.line} {self.place.function}" if self.place else None
+        return " · ".join(filter(None, (self.module, line))) or f"{self.name}, {self.phase}"
 
     @property
     def sizes_text(self) -> str:

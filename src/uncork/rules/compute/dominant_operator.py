@@ -24,7 +24,12 @@ ADVICE = {
     "attention": ("fused-attention", "shorter-sequence", "precision"),
     "other": ("precision", "batch"),
 }
-ON_HOST = ("use-device", "threads", "smaller-product")
+ON_HOST = {
+    "conv": ("cheaper-convolution", "threads", "use-device"),
+    "gemm": ("smaller-product", "threads", "use-device"),
+    "attention": ("shorter-sequence", "threads", "use-device"),
+    "other": ("threads", "use-device"),
+}
 
 
 @rule()
@@ -56,7 +61,7 @@ def dominant_operator(dominants: Ranks[Dominant], ledgers: Ranks[StepLedger]) ->
             confidence=sure(ledger, 0.9),
             location=operator.location(cost.rank),
             evidence=tuple(evidence),
-            advice=ADVICE[heavy.kind] if dominant.on_device else ON_HOST,
+            advice=(ADVICE if dominant.on_device else ON_HOST)[heavy.kind],
             params={
                 "op": operator.name, "where": operator.where, "sizes": operator.sizes_text,
                 "calls": operator.calls_per_step, "precision": operator.precision or operator.dtype or "—",
