@@ -129,7 +129,7 @@ function Help() {
 }
 
 function Loaded<T>({ data, empty, children }: { data: T | null | undefined; empty: string; children: (data: T) => preact.JSX.Element }) {
-  if (data === undefined) return <Empty>{say('page.loading')}</Empty>;
+  if (data === undefined) return <p class="empty loading">{say('page.loading')}</p>;
   return data === null ? <Empty>{say(empty)}</Empty> : children(data);
 }
 

@@ -13,9 +13,8 @@ export function speak(catalogue: Catalogue): void {
 
 /** Returns a text of the catalogue with its placeholders filled; a key that is not there comes back as it is. */
 export function say(key: string, params: Record<string, unknown> = {}): string {
-  let text = texts[key] ?? key;
-  for (const [name, value] of Object.entries(params)) text = text.replaceAll(`{${name}}`, () => quantity(name, value));
-  return text;
+  // In one pass, so that a value with braces in it is never taken for a placeholder.
+  return (texts[key] ?? key).replace(/\{(\w+)\}/g, (whole, name: string) => (name in params ? quantity(name, params[name]) : whole));
 }
 
 /** Returns whether the catalogue has a text. */
@@ -83,7 +82,7 @@ function grouped(value: number, digits: number): string {
 
 const SPELLED: [string, (value: number) => string][] = [
   ['_ns', duration],
-  ['_bytes', bytes],
+  ['bytes', bytes],
   ['share', share],
   ['bytes_per_s', value => `${three(value / 1e9)} GB/s`],
   ['flop_per_s', value => `${scaled(value)}FLOP/s`],

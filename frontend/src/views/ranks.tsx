@@ -10,6 +10,7 @@ import { Legend } from './steps.tsx';
 const BAR = 22;
 const LEFT = 90;
 const WIDTH = 1000;
+const RIGHT = 230;
 
 export function RanksView({ ranks, comm, late }: { ranks: RankData | null; comm: Record<string, unknown> | null; late: number[] }) {
   const [tip, setTip] = useState<TipContent | null>(null);
@@ -22,7 +23,7 @@ export function RanksView({ ranks, comm, late }: { ranks: RankData | null; comm:
         <figure>
           <figcaption>{say('page.ranks.title')}</figcaption>
           <Legend causes={ranks.causes} />
-          <svg viewBox={`0 0 ${WIDTH + LEFT + 110} ${ranks.numbers.length * BAR + 4}`} width="100%" role="img" aria-label={say('page.ranks.title')}>
+          <svg viewBox={`0 0 ${WIDTH + LEFT + RIGHT} ${ranks.numbers.length * BAR + 4}`} width="100%" role="img" aria-label={say('page.ranks.title')}>
             {ranks.numbers.map((number, i) => {
               let x = LEFT;
               return (

@@ -28,7 +28,7 @@ export function StepsView({ steps, open }: { steps: StepsData | null; open: (ste
       <div class="bar"><HowToRead view="steps" /></div>
       <figure>
         <figcaption>{say('page.steps.title')}</figcaption>
-        <div class="scroll-x" tabIndex={0} role="region" aria-label={say('page.tab.steps')}>
+        <div class="scroll-x" tabIndex={0} role="group" aria-label={say('page.steps.title')}>
           <svg width={width} height={HEIGHT + BELOW + 10} role="img" aria-label={say('page.steps.title')}>
             <defs>
               {used.map(cause => (

@@ -151,7 +151,9 @@ def _by_stack(timeline: Timeline, weights: Mapping[str, IntArray], builder: _Bui
     own = dict(weights)
     if len(below):
         pairs, back = np.unique(
-            np.stack([node[launcher[below]], table.name[device.row[below]].astype(np.int64)]), axis=1, return_inverse=True
+            np.stack([node[launcher[below]], table.name[device.row[below]].astype(np.int64)]),
+            axis=1,
+            return_inverse=True,
         )
         node = np.concatenate([node, len(parent) + back.reshape(-1)])
         parent = np.concatenate([parent, pairs[0]])
@@ -223,9 +225,9 @@ class _Branch:
             for name in weights:
                 own[name].append(branch.own.get(name, 0))
             stack.extend((depth + 1, key, below) for key, below in reversed(branch.below.items()))
-        depth, name, calls = np.array(rows, np.int64).reshape(-1, 3).T
+        column = np.array(rows, np.int64).reshape(-1, 3).T
         columns = {weight: np.array(values, np.int64) for weight, values in own.items()}
-        return _Tree(depth, name, np.zeros(len(depth), np.int64), calls, columns, 0)
+        return _Tree(column[0], column[1], np.zeros(len(rows), np.int64), column[2], columns, 0)
 
 
 def _merged(tree: CallTree, key: IntArray) -> tuple[IntArray, IntArray]:
@@ -297,8 +299,7 @@ def _pruned(tree: _Tree) -> _Tree:
         name: np.bincount(number[home[moved]], values[moved], minlength=int(kept.sum())).astype(np.int64)
         for name, values in tree.own.items()
     }
-    columns = (column[kept] for column in (tree.depth, tree.name, tree.place, tree.calls))
-    return _Tree(*columns, own, int((~kept).sum()))
+    return _Tree(tree.depth[kept], tree.name[kept], tree.place[kept], tree.calls[kept], own, int((~kept).sum()))
 
 
 def parents(depth: IntArray) -> IntArray:

@@ -29,7 +29,9 @@ def pack(meta: Mapping[str, object], columns: Mapping[str, npt.NDArray[np.generi
         if values.dtype.kind == "f":
             codes, coding = values.astype("<f4").view("<u4").astype(np.int64), "float"
         elif name in delta:
-            codes, coding = _zigzag(np.diff(values.astype(np.int64), prepend=0)), "delta"
+            whole = values.astype(np.int64)
+            differences: IntArray = whole - np.concatenate([[0], whole[:-1]])
+            codes, coding = _zigzag(differences), "delta"
         else:
             codes, coding = values.astype(np.int64), "plain"
         if len(codes) and int(codes.min()) < 0:

@@ -7,20 +7,18 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from uncork.calltree import CallTree, Place
-from uncork.events import EventTable, IntArray
+from uncork.events import IntArray
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.packed import pack
 from uncork.measure.view_curves import Curve, memory_curves, sampled_curves
+from uncork.measure.view_details import details
 from uncork.measure.view_lanes import Lane, cause_lane, device_lanes, host_lanes, loader_lanes, step_lane
-from uncork.measure.view_names import Names, Texts
-from uncork.measure.view_sentences import longest, patterns
+from uncork.measure.view_names import Names
+from uncork.measure.view_sentences import Pattern, longest, patterns
 from uncork.timeline import Timeline
 
 MOST_EVENTS = 1_500_000
 """At about 5 bytes an event this keeps the page near 8 MB, and its memory below 300 MB."""
-MOST_DETAILS = 60_000
-"""Distinct (module, line, shapes, launch) combinations; beyond, the rarest kind of text is left out."""
 Columns = dict[str, npt.NDArray[np.generic]]
 
 
@@ -48,20 +46,12 @@ class TimelineView(Measurement):
             raise MissingEvidence("events")
         host, device, notes = _kept(timeline)
         names = Names()
-        start, end = _window(timeline, host, device)
-        pinned = [step_lane(timeline, names), cause_lane(ledger, names)]
-        streams = device_lanes(timeline, device, names)
-        threads = host_lanes(timeline, host, names)
-        loader = loader_lanes(rank.recording.loader, start, end, names)
-        lanes = [*(one for one in pinned if one), *streams, *threads, *loader]
-        start = min(start, *(int(lane.start_ns.min()) for lane in lanes if len(lane.start_ns)))
-        end = max(end, *(int((lane.start_ns + lane.dur_ns).max()) for lane in lanes if len(lane.start_ns)))
-        curves = [
-            *_curves(rank),
-            *sampled_curves(rank.recording.samples, start, end),
-        ]
+        lanes = _lanes(rank, host, device, names)
+        start = min(int(lane.start_ns.min()) for lane in lanes if len(lane.start_ns))
+        end = max(int((lane.start_ns + lane.dur_ns).max()) for lane in lanes if len(lane.start_ns))
+        curves = [*_curves(rank), *sampled_curves(rank.recording.samples, start, end)]
         links, places = _links(timeline, lanes)
-        detail, texts = _details(rank, lanes)
+        detail, texts = details(timeline, lanes)
         categories, of_name = names.category_codes()
         meta = {
             "origin_ns": str(start),
@@ -72,22 +62,43 @@ class TimelineView(Measurement):
             "categories": categories,
             "texts": texts,
             "longest": _longest(timeline, places),
-            "patterns": [
-                {
-                    "message": {"id": one.id, "params": one.params},
-                    "from_ns": one.from_ns - start,
-                    "to_ns": one.to_ns - start,
-                }
-                for one in patterns(timeline, ledger)
-            ],
+            "patterns": [_pattern_meta(one, start) for one in patterns(timeline, ledger)],
             "left_out": notes,
         }
         columns: Columns = {"category": of_name, **_event_columns(lanes, start), **detail, **links}
-        columns |= _curve_columns(curves, start)
-        delta = frozenset({"link_from", "link_to", *(name for name in columns if name.startswith("c") and name[-1] == "t")})
+        of_curves = _curve_columns(curves, start)
+        columns |= of_curves
         events = sum(len(lane.start_ns) for lane in lanes)
         left = len(timeline.host) + len(timeline.device) - len(host) - len(device)
-        return cls(pack(meta, columns, delta), events, left)
+        return cls(
+            pack(
+                meta, columns, frozenset({"link_from", "link_to", *(name for name in of_curves if name.endswith("_t"))})
+            ),
+            events,
+            left,
+        )
+
+
+def _lanes(rank: Rank, host: IntArray, device: IntArray, names: Names) -> list[Lane]:
+    """Return every lane, in the order in which the page shows them; there is at least one."""
+    timeline = rank.timeline
+    starts = [timeline.host.start_ns[host], timeline.device.start_ns[device], timeline.steps.start_ns]
+    ends = [timeline.host.end_ns[host], timeline.device.end_ns[device], timeline.steps.end_ns]
+    start, end = int(np.concatenate(starts).min()), int(np.concatenate(ends).max())
+    pinned = [step_lane(timeline, names), cause_lane(rank.ledger, names)]
+    streams = device_lanes(timeline, device, names)
+    threads = host_lanes(timeline, host, names)
+    return [
+        *(one for one in pinned if one),
+        *streams,
+        *threads,
+        *loader_lanes(rank.recording.loader, start, end, names),
+    ]
+
+
+def _pattern_meta(pattern: Pattern, start_ns: int) -> Mapping[str, object]:
+    message = {"id": pattern.id, "params": pattern.params}
+    return {"message": message, "from_ns": pattern.from_ns - start_ns, "to_ns": pattern.to_ns - start_ns}
 
 
 def _kept(timeline: Timeline) -> tuple[IntArray, IntArray, list[Mapping[str, object]]]:
@@ -121,12 +132,6 @@ def _within(start_ns: IntArray, end_ns: IntArray, spans: Sequence[tuple[int, int
     for start, end in spans:
         inside |= (start_ns < end) & (end_ns > start)
     return inside
-
-
-def _window(timeline: Timeline, host: IntArray, device: IntArray) -> tuple[int, int]:
-    starts = [timeline.host.start_ns[host], timeline.device.start_ns[device], timeline.steps.start_ns]
-    ends = [timeline.host.end_ns[host], timeline.device.end_ns[device], timeline.steps.end_ns]
-    return int(np.concatenate(starts).min()), int(np.concatenate(ends).max())
 
 
 def _curves(rank: Rank) -> list[Curve]:
@@ -201,72 +206,3 @@ def _links(timeline: Timeline, lanes: Sequence[Lane]) -> tuple[Columns, Mapping[
 def _longest(timeline: Timeline, at: Mapping[str, IntArray]) -> list[int]:
     slices, on_device = longest(timeline)
     return [int(place) for place in at["device" if on_device else "host"][slices] if place >= 0]
-
-
-def _details(rank: Rank, lanes: Sequence[Lane]) -> tuple[Columns, list[str]]:
-    """Return per event the number of its detail, per detail the numbers of its texts, and the texts."""
-    timeline = rank.timeline
-    tree = CallTree(timeline)
-    codes = []
-    for lane in lanes:
-        known = np.full((4, len(lane.source)), -1, np.int64)
-        if lane.role == "host":
-            known[:3] = tree.module[lane.source], tree.place[lane.source], _shapes(timeline, lane.source)
-        elif lane.role == "device":
-            op = timeline.launch_op[lane.source]
-            safe = np.maximum(op, 0)
-            around = np.stack([tree.module[safe], tree.place[safe], _shapes(timeline, safe)])
-            known[:3] = np.where(op >= 0, around, -1)
-            known[3] = lane.source
-        codes.append(known)
-    whole = np.concatenate(codes, axis=1)
-    whole[3] = _launch_notes(timeline, whole[3])
-    for rarest in (3, 2, 1):
-        used, back = np.unique(whole, axis=1, return_inverse=True)
-        if used.shape[1] <= MOST_DETAILS:
-            break
-        whole[rarest] = -1
-    used, back = np.unique(whole, axis=1, return_inverse=True)
-    texts = Texts()
-    say = (
-        lambda index: tree.modules[index],
-        lambda index: _place_text(tree.places[index]),
-        lambda index: timeline.events.strings.raw(index).decode("utf-8", "replace"),
-        lambda index: _launch_text(timeline.events, index),
-    )
-    columns: Columns = {"detail": back.reshape(-1).astype(np.int64)}
-    for row, (field, spell) in enumerate(zip(("module", "place", "shapes", "note"), say, strict=True)):
-        numbers = {int(one): texts.number(spell(int(one))) if one >= 0 else 0 for one in np.unique(used[row])}
-        columns[f"detail_{field}"] = np.array([numbers[int(one)] for one in used[row]], np.int64)
-    return columns, texts.texts
-
-
-def _shapes(timeline: Timeline, slices: IntArray) -> IntArray:
-    return timeline.events.texts("Input Dims")[timeline.host.row[slices]]
-
-
-def _launch_notes(timeline: Timeline, slices: IntArray) -> IntArray:
-    """Return for each device slice a row of the event table that was launched alike (grid, block, bytes), else -1."""
-    table = timeline.events
-    found = np.full(len(slices), -1, np.int64)
-    place = np.flatnonzero(slices >= 0)
-    rows = timeline.device.row[slices[place]]
-    keys = np.stack([table.texts("grid")[rows], table.texts("block")[rows], table.ints("bytes")[rows]])
-    if not keys.shape[1]:
-        return found
-    used, first, back = np.unique(keys, axis=1, return_index=True, return_inverse=True)
-    told = (used >= 0).any(axis=0)
-    found[place] = np.where(told[back.reshape(-1)], rows[first][back.reshape(-1)], -1)
-    return found
-
-
-def _launch_text(table: EventTable, row: int) -> str:
-    parts = [f"{key} {value}" for key in ("grid", "block") if (value := table.arg(row, key)) is not None]
-    size = table.arg(row, "bytes")
-    return " · ".join([*parts, *([f"{size:,} bytes"] if isinstance(size, int) else [])])
-
-
-def _place_text(place: Place) -> str:
-    return f"{place.file}:{place.line}" + (f" {place.function}" if place.function else "")
-
-

@@ -64,10 +64,14 @@ def memory_curves(timeline: Timeline, group: str) -> list[Curve]:
         if (reserved[here] > 0).any():
             series["page.series.reserved"] = _thinned(when, np.maximum(reserved[here], 0).astype(np.float64))
         # Device type 0 is the host (c10::DeviceType).
-        label = {"id": "page.curve.host_memory"} if device_type == 0 else {
-            "id": "page.curve.device_memory",
-            "params": {"device": device},
-        }
+        label = (
+            {"id": "page.curve.host_memory"}
+            if device_type == 0
+            else {
+                "id": "page.curve.device_memory",
+                "params": {"device": device},
+            }
+        )
         curves.append(Curve(group, label, "memory_bytes", series))
     return curves
 

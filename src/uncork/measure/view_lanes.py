@@ -52,7 +52,9 @@ def step_lane(timeline: Timeline, names: Names) -> Lane | None:
     if not steps.marked:
         return None
     number = np.array([names.number(printable(name), "step") for name in steps.names], np.int64)
-    return _lane("", "step", {"id": "page.track.steps"}, [np.arange(len(steps))], steps.start_ns, steps.end_ns, number)
+    return _lane(
+        "", "step", {"id": "page.track.steps"}, [np.arange(len(steps))], (steps.start_ns, steps.end_ns, number)
+    )
 
 
 def cause_lane(ledger: Ledger, names: Names) -> Lane | None:
@@ -67,7 +69,7 @@ def cause_lane(ledger: Ledger, names: Names) -> Lane | None:
         return None
     spans, of = np.concatenate(parts), np.concatenate(number)
     label = {"id": "page.track.causes" if ledger.on_device else "page.track.causes_cpu"}
-    return _lane("", "cause", label, [np.argsort(spans[:, 0], kind="stable")], spans[:, 0], spans[:, 1], of)
+    return _lane("", "cause", label, [np.argsort(spans[:, 0], kind="stable")], (spans[:, 0], spans[:, 1], of))
 
 
 def device_lanes(timeline: Timeline, kept: IntArray, names: Names) -> list[Lane]:
@@ -82,7 +84,7 @@ def device_lanes(timeline: Timeline, kept: IntArray, names: Names) -> list[Lane]
         split = [order[place == row] for row in range(int(place.max(initial=0)) + 1)]
         label = {"id": _stream_label(timeline, order), "params": {"stream": _number(table.tracks[track].tid)}}
         group = f"gpu {printable(table.tracks[track].pid)}"
-        lanes.append(_lane(group, "device", label, split, device.start_ns, device.end_ns, number, sourced=True))
+        lanes.append(_lane(group, "device", label, split, (device.start_ns, device.end_ns, number), sourced=True))
     return lanes
 
 
@@ -99,7 +101,7 @@ def host_lanes(timeline: Timeline, kept: IntArray, names: Names) -> list[Lane]:
         main = track == timeline.main_track
         who = table.tracks[track]
         label = {"id": "page.track.main" if main else "page.track.thread", "params": {"thread": _thread(who)}}
-        lane = _lane("cpu", "host", label, split, host.start_ns, host.end_ns, number, sourced=True)
+        lane = _lane("cpu", "host", label, split, (host.start_ns, host.end_ns, number), sourced=True)
         lanes.append(replace(lane, main=main))
     return lanes
 
@@ -118,9 +120,11 @@ def loader_lanes(spans: SpanTable | None, start_ns: int, end_ns: int, names: Nam
         place = _sublanes(spans.start_ns[order], end[order])
         split = [order[place == row] for row in range(int(place.max(initial=0)) + 1)]
         label = (
-            {"id": "page.track.loader_main"} if worker < 0 else {"id": "page.track.worker", "params": {"worker": worker}}
+            {"id": "page.track.loader_main"}
+            if worker < 0
+            else {"id": "page.track.worker", "params": {"worker": worker}}
         )
-        lanes.append(_lane("data", "loader", label, split, spans.start_ns, end, stage[spans.stage]))
+        lanes.append(_lane("data", "loader", label, split, (spans.start_ns, end, stage[spans.stage])))
     return lanes
 
 
@@ -129,13 +133,15 @@ def _lane(
     role: str,
     label: Mapping[str, object],
     rows: list[IntArray],
-    start_ns: IntArray,
-    end_ns: IntArray,
-    name: IntArray,
+    columns: tuple[IntArray, IntArray, IntArray],
     *,
     sourced: bool = False,
 ) -> Lane:
-    """Return a lane of rows of indices into columns; what still overlaps within a row is cut at its predecessor."""
+    """Return a lane of rows of indices into columns (start, end, name).
+
+    What still overlaps within a row is cut at its predecessor's end.
+    """
+    start_ns, end_ns, name = columns
     starts, durations = [], []
     for row in rows:
         reach = np.maximum.accumulate(end_ns[row])

@@ -14,7 +14,13 @@ from uncork.operators import ALLOCATOR_CALL, COPY_CALL, WAIT_CALL, operator_clas
 _MOST_CHARACTERS = 400
 # Characters that would hide, reorder or break what follows them: controls and marks of direction.
 _UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
-_OPERATOR_CATEGORY = {"loader": "data", "compile": "compile", "comm": "comm", "optimizer": "optimizer", "region": "region"}
+_OPERATOR_CATEGORY = {
+    "loader": "data",
+    "compile": "compile",
+    "comm": "comm",
+    "optimizer": "optimizer",
+    "region": "region",
+}
 _KIND_BITS = 5
 
 

@@ -75,7 +75,9 @@ def _sentence(id_: str, spans: Intervals, share: float, on_device: bool) -> Patt
     return Pattern(key, params, int(spans[longest, 0]) - margin, int(spans[longest, 1]) + margin)
 
 
-_ALSO_ON_CPU = frozenset({"pattern.loader", "pattern.dispatch", "pattern.python", "pattern.unexplained", "pattern.comm"})
+_ALSO_ON_CPU = frozenset(
+    {"pattern.loader", "pattern.dispatch", "pattern.python", "pattern.unexplained", "pattern.comm"}
+)
 
 
 def _dense(timeline: Timeline, busy: float) -> Pattern:
@@ -103,15 +105,15 @@ def _tiny_kernels(timeline: Timeline, ledger: Ledger, wall: int) -> Pattern | No
 
 
 def longest(timeline: Timeline) -> tuple[IntArray, bool]:
-    """Return the longest operation of each of the three costliest-by-one-call names, and whether they are device slices.
+    """Return the longest slice of each of the three names with the longest, and whether these are device slices.
 
-    Without device work these are operators by their own time.
+    Without device work they are operators, by their own time.
     """
     device, host, table = timeline.device, timeline.host, timeline.events
     if len(device):
-        return _longest_by_name(table.name[device.row], device.dur_ns, np.arange(len(device))), True
+        return _longest_by_name(table.name[device.row].astype(np.int64), device.dur_ns, np.arange(len(device))), True
     ops = np.flatnonzero(table.kind[host.row] == Kind.CPU_OP)
-    return _longest_by_name(table.name[host.row[ops]], host.self_ns[ops], ops), False
+    return _longest_by_name(table.name[host.row[ops]].astype(np.int64), host.self_ns[ops], ops), False
 
 
 def _longest_by_name(name: IntArray, amount: IntArray, slices: IntArray) -> IntArray:

@@ -11,12 +11,13 @@ from uncork.findings import Evidence, Finding, Location
 from uncork.locale import say
 from uncork.measure.view_names import printable
 from uncork.render.tables import place
-from uncork.report import LedgerEntry, Report, finding_texts
+from uncork.report import LedgerEntry, Report, finding_texts, spell
 from uncork.units import format_ns, format_quantity, format_share
 
 _MOST_OPEN = 3
 _SMALL_CAUSE = 0.005
 _MOST_CAUSES = 8
+_MOST_NAMED = 4
 _BAR_WIDTH = 1_000
 
 
@@ -52,10 +53,11 @@ def _verdict(report: Report, lang: str) -> Iterator[str]:
     verdict = report.verdict
     name = say(lang, f"class.{verdict.bottleneck.value}")
     yield f'<section class="answer"><p class="badge {verdict.bottleneck.value}">{shown(name)}</p>'
-    yield f"<h1>{shown(say(lang, verdict.summary.id, verdict.summary.params))}</h1>"
+    yield f"<h1>{shown(spell(verdict.summary, lang))}</h1>"
     percent = round(verdict.confidence * 100)
-    yield f'<p class="confidence"><span class="meter" aria-hidden="true"><svg width="90" height="8" role="presentation">'
-    yield f'<rect width="90" height="8" rx="4" class="track"/><rect width="{percent * 0.9:.0f}" height="8" rx="4"/></svg></span> '
+    yield '<p class="confidence"><span class="meter" aria-hidden="true"><svg width="90" height="8">'
+    yield '<rect width="90" height="8" rx="4" class="track"/>'
+    yield f'<rect width="{percent * 0.9:.0f}" height="8" rx="4"/></svg></span> '
     yield shown(say(lang, "ui.confidence", {"confidence_share": verdict.confidence}))
     if verdict.contributing:
         names = ", ".join(say(lang, f"class.{one.value}") for one in verdict.contributing)
@@ -63,9 +65,22 @@ def _verdict(report: Report, lang: str) -> Iterator[str]:
     yield "</p>"
     if verdict.would_be_wrong_if:
         yield f'<div class="wrong"><h2>{shown(say(lang, "ui.wrong_if"))}</h2><ul>'
-        yield from (f"<li>{shown(say(lang, one.id, one.params))}</li>" for one in verdict.would_be_wrong_if)
+        yield from (f"<li>{shown(spell(one, lang))}</li>" for one in verdict.would_be_wrong_if)
         yield "</ul></div>"
+    yield from _thresholds(report, lang)
     yield "</section>"
+
+
+def _thresholds(report: Report, lang: str) -> Iterator[str]:
+    """Yield where the usual thresholds would mislead; and, folded, all of them beside what was measured."""
+    verdict = report.verdict
+    yield from (f'<p class="wrong">{shown(spell(one, lang))}</p>' for one in verdict.disagreements)
+    if verdict.evidence:
+        yield f'<details class="thresholds"><summary>{shown(say(lang, "ui.thresholds"))}</summary>'
+        yield '<table class="evidence">'
+        for one in verdict.evidence:
+            yield _evidence(one.evidence, lang, say(lang, f"class.{one.bottleneck.value}"))
+        yield "</table></details>"
 
 
 def _ledger(report: Report, lang: str) -> Iterator[str]:
@@ -102,13 +117,16 @@ def _bar(report: Report, lang: str, title: str) -> Iterator[str]:
     yield f'<svg class="stack" viewBox="0 0 {_BAR_WIDTH} 30" preserveAspectRatio="none" role="img"'
     yield f' aria-label="{shown(title)}: {shown(spelt)}">'
     yield (
-        f'<defs><pattern id="hatch-{lang}" width="9" height="9" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
-        '<rect width="3" height="9" class="hatch-line"/></pattern></defs>'
+        f'<defs><pattern id="hatch-{lang}" width="9" height="9" patternUnits="userSpaceOnUse"'
+        ' patternTransform="rotate(45)"><rect width="3" height="9" class="hatch-line"/></pattern></defs>'
     )
     x = 0.0
     for entry in _worked_first(report.ledger):
         wide = entry.share * _BAR_WIDTH
-        for fill in (f'fill="{_fill(entry.cause)}"', *([f'fill="url(#hatch-{lang})"'] if _idle_class(entry.cause) else [])):
+        for fill in (
+            f'fill="{_fill(entry.cause)}"',
+            *([f'fill="url(#hatch-{lang})"'] if _idle_class(entry.cause) else []),
+        ):
             yield f'<rect x="{x:.2f}" width="{wide:.2f}" height="30" {fill}/>'
         yield f'<rect x="{x:.2f}" width="1.5" height="30" class="edge"/>'
         x += wide
@@ -164,7 +182,8 @@ def _findings(report: Report, lang: str) -> Iterator[str]:
 def _finding(number: int, finding: Finding, report: Report, lang: str) -> Iterator[str]:
     texts = finding_texts(finding, lang)
     yield f'<li id="finding-{number + 1}-{lang}"><div class="head"><span class="number">{number + 1}</span>'
-    yield f"<h3>{shown(texts['title'])} <small class=\"class\">{shown(say(lang, f'class.{finding.bottleneck.value}'))}</small></h3>"
+    of_class = say(lang, f"class.{finding.bottleneck.value}")
+    yield f'<h3>{shown(texts["title"])} <small class="class">{shown(of_class)}</small></h3>'
     yield f'<p class="gain">{_gain(finding, report, lang)}</p></div><div class="body">'
     yield "<div>"
     places = _places(finding.location)
@@ -177,7 +196,7 @@ def _finding(number: int, finding: Finding, report: Report, lang: str) -> Iterat
         f'<p class="acts live"><button type="button" class="small" data-act="evidence" data-finding="{number}">'
         f"{shown(say(lang, 'page.in_timeline'))}</button></p>"
     )
-    yield f'<details><summary>{shown(say(lang, "page.why"))}</summary>{_why(finding, texts, lang)}</details></div>'
+    yield f"<details><summary>{shown(say(lang, 'page.why'))}</summary>{_why(finding, texts, lang)}</details></div>"
     yield f"{_snippet(first['snippet'], lang) if first else ''}</div></li>"
 
 
@@ -206,30 +225,35 @@ def _snippet(text: str, lang: str) -> str:
     # Snippets keep their line breaks, which `printable` would spell out.
     code = "\n".join(shown(line.replace("\t", "    ")) for line in text.splitlines())
     button = f'<button type="button" class="small live" data-act="copy">{shown(say(lang, "page.copy"))}</button>'
-    return f'<div class="snippet"><pre><code>{code}</code></pre>{button}</div>'
+    return f'<div class="snippet"><pre tabindex="0"><code>{code}</code></pre>{button}</div>'
 
 
 def _why(finding: Finding, texts: dict[str, Any], lang: str) -> str:
     parts = [f"<p>{shown(texts['because'])}</p>"]
     if finding.evidence:
-        parts.append('<table class="evidence">' + "".join(_evidence(one, lang) for one in finding.evidence) + "</table>")
+        parts.append(
+            '<table class="evidence">' + "".join(_evidence(one, lang) for one in finding.evidence) + "</table>"
+        )
     confidence = say(lang, "ui.confidence", {"confidence_share": finding.confidence})
     parts.append(f'<p class="muted">{shown(confidence)} · <code>uncork explain {shown(finding.rule)}</code></p>')
     for number, one in enumerate(texts["advice"]):
         if number:
             parts.append(f'<p class="advice">{shown(one["text"])}</p>{_snippet(one["snippet"], lang)}')
-        for key in ("effort", "risk", "check"):
-            if one[key]:
-                parts.append(f'<p class="muted"><b>{shown(say(lang, f"page.advice.{key}"))}</b> {shown(one[key])}</p>')
+        parts.extend(
+            f'<p class="muted"><b>{shown(say(lang, f"page.advice.{key}"))}</b> {shown(one[key])}</p>'
+            for key in ("effort", "risk", "check")
+            if one[key]
+        )
     return "".join(parts)
 
 
-def _evidence(one: Evidence, lang: str) -> str:
+def _evidence(one: Evidence, lang: str, of: str = "") -> str:
     mark, key = {True: ("✓", "holds"), False: ("✗", "fails"), None: ("·", "plain")}[one.holds]
     limit = "" if one.threshold is None else f"{one.relation} {format_quantity(one.unit_name, one.threshold)}"
     return (
         f'<tr class="{key}"><td title="{shown(say(lang, f"page.evidence.{key}"))}">{mark}</td>'
-        f"<th scope=\"row\">{shown(say(lang, f'metric.{one.metric}'))}</th>"
+        + (f"<td>{shown(of)}</td>" if of else "")
+        + f'<th scope="row">{shown(say(lang, f"metric.{one.metric}"))}</th>'
         f"<td>{shown(format_quantity(one.unit_name, one.value))}</td><td>{shown(limit)}</td></tr>"
     )
 
@@ -239,7 +263,8 @@ def _rest(report: Report, lang: str) -> Iterator[str]:
     yield '<div class="rest">'
     if report.clear:
         names = " · ".join(shown(rule) for rule in report.clear)
-        yield f'<section><h2>{shown(say(lang, "page.clear", {"count": len(report.clear)}))}</h2><p>{names}</p></section>'
+        title = say(lang, "page.clear", {"count": len(report.clear)})
+        yield f"<section><h2>{shown(title)}</h2><p>{names}</p></section>"
     if report.not_assessed:
         title = say(lang, "page.not_assessed", {"count": len(report.not_assessed)})
         yield f'<section class="lacks"><h2>{shown(title)}</h2><ul>'
@@ -249,10 +274,17 @@ def _rest(report: Report, lang: str) -> Iterator[str]:
         for missing, rules in by_missing.items():
             what = ", ".join(say(lang, f"missing.{one}") for one in missing)
             how = " ".join(say(lang, f"record.{one}") for one in missing)
-            reason = say(lang, "page.not_measured_because", {"rules": ", ".join(rules), "missing": what})
+            reason = say(lang, "page.not_measured_because", {"rules": _few(rules, lang), "missing": what})
             yield f"<li>{shown(reason)} <span>{shown(how)}</span></li>"
         yield "</ul></section>"
     yield "</div>"
+
+
+def _few(rules: list[str], lang: str) -> str:
+    """Return some of the rules' names and how many more there are; the JSON report lists all."""
+    more = len(rules) - _MOST_NAMED
+    named = ", ".join(rules[:_MOST_NAMED])
+    return f"{named} {say(lang, 'page.and_more', {'count': more})}" if more > 0 else named
 
 
 def _fill(cause: str) -> str:

@@ -41,12 +41,14 @@ def render(report: Report, options: Options) -> str:
         "</head>",
         "<body>",
         _header(report),
+        "<main>",
         *(_in_language(lang, first_screen(report, lang)) for lang in LANGUAGES),
         '<section id="views">',
         '<div id="app"><noscript>',
         *(f'<p class="empty" data-lang="{lang}">{shown(say(lang, "page.needs_script"))}</p>' for lang in LANGUAGES),
         "</noscript></div>",
         "</section>",
+        "</main>",
         *_blocks(report),
         f'<script type="application/json" id="page-data">{as_script(page_data(report))}</script>',
         f"<script>{bundle}</script>",
@@ -74,11 +76,12 @@ def _policy(*scripts: str) -> str:
     hashes = " ".join(
         f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'" for script in scripts
     )
-    return f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+    rest = "style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+    return f"default-src 'none'; script-src {hashes}; {rest}"
 
 
 def _in_language(lang: str, content: str) -> str:
-    return f'<main class="first" data-lang="{lang}" lang="{"zh-Hans" if lang == "zh" else "en"}">\n{content}\n</main>'
+    return f'<div class="first" data-lang="{lang}" lang="{"zh-Hans" if lang == "zh" else "en"}">\n{content}\n</div>'
 
 
 def _blocks(report: Report) -> list[str]:
@@ -117,7 +120,9 @@ def _header(report: Report) -> str:
         + "</button>"
         '<button type="button" data-act="language"><span data-lang="en" lang="zh-Hans">中文</span>'
         '<span data-lang="zh" lang="en">English</span></button>'
-        '<button type="button" data-act="theme" aria-label="light / dark"><svg width="14" height="14" viewBox="0 0 14 14" aria-hidden="true">'
-        '<circle cx="7" cy="7" r="6" fill="none" stroke="currentColor" stroke-width="1.5"/><path d="M7 1a6 6 0 0 1 0 12z" fill="currentColor"/></svg></button>'
+        '<button type="button" data-act="theme" aria-label="light / dark">'
+        '<svg width="14" height="14" viewBox="0 0 14 14" aria-hidden="true">'
+        '<circle cx="7" cy="7" r="6" fill="none" stroke="currentColor" stroke-width="1.5"/>'
+        '<path d="M7 1a6 6 0 0 1 0 12z" fill="currentColor"/></svg></button>'
         "</span></header>"
     )

@@ -9,7 +9,7 @@ from uncork.ledger import CAUSES
 from uncork.locale import LANGUAGES, catalogue
 from uncork.measure.steps_view import StepsView
 from uncork.measure.view_names import printable
-from uncork.render.reading_rules import reading_marks
+from uncork.render.row_marks import reading_marks
 from uncork.render.tables import COLUMNS, place
 from uncork.report import Report, finding_texts
 
@@ -100,7 +100,9 @@ def _ordered(tables: Tables) -> list[tuple[str, Sequence[Mapping[str, Any]]]]:
 def _table(name: str, rows: Sequence[Mapping[str, Any]]) -> Json:
     shown = rows[:_MOST_ROWS]
     present = {column for row in shown for column, value in row.items() if value not in (None, "")}
-    wanted = [column for column in COLUMNS.get(name, ()) if column in present or (column == "place" and "file" in present)]
+    wanted = [
+        column for column in COLUMNS.get(name, ()) if column in present or (column == "place" and "file" in present)
+    ]
     more = _MORE_COLUMNS.get(name, tuple(sorted(present - set(wanted) - _LEFT_OUT_OF_TABLES)))
     columns = [*wanted, *(column for column in more if column in present and column not in wanted)]
     return {
@@ -115,8 +117,7 @@ def _table(name: str, rows: Sequence[Mapping[str, Any]]) -> Json:
 def _cell(row: Mapping[str, Any], column: str) -> object:
     if column == "place":
         return printable(place(row.get("file"), row.get("line"), row.get("function")))
-    value = row.get(column)
-    value = value.item() if hasattr(value, "item") else value
+    value = _bare(row.get(column))
     if isinstance(value, str):
         return printable(value)
     return value if isinstance(value, (int, float, bool)) or value is None else printable(str(value))
@@ -157,6 +158,11 @@ def _safe(value: object) -> object:
         return printable(value)
     if isinstance(value, (list, tuple)):
         return [_safe(inner) for inner in value]
+    return _bare(value)
+
+
+def _bare(value: Any) -> Any:  # noqa: ANN401 - a numpy scalar or any plain value
+    """Return a numpy scalar as the plain number it is; anything else as it is."""
     return value.item() if hasattr(value, "item") else value
 
 
@@ -178,7 +184,9 @@ def _about(report: Report) -> list[Json]:
         ("page.field.p95_step_ns", run.get("p95_step_ns")),
         ("page.field.busy_share", run.get("busy_share")),
     ]
-    machine = [(f"page.field.{name}", value) for name, value in {**run.get("host", {}), **run.get("versions", {})}.items()]
+    machine = [
+        (f"page.field.{name}", value) for name, value in {**run.get("host", {}), **run.get("versions", {})}.items()
+    ]
     machine[:0] = [("page.field.device", one.get("name") or None) for one in run.get("devices", ())]
     flags = [(f"page.flag.{name}", value) for name, value in run.get("flags", {}).items()]
     sections = [
@@ -188,7 +196,10 @@ def _about(report: Report) -> list[Json]:
         ("page.about.settings", [(f"page.field.{name}", value) for name, value in run.get("settings", {}).items()]),
     ]
     found = [
-        {"title": {"id": title}, "facts": [{"label": _label(key), "value": _safe(_short(value))} for key, value in facts]}
+        {
+            "title": {"id": title},
+            "facts": [{"label": _label(key), "value": _safe(_short(value))} for key, value in facts],
+        }
         for title, facts in sections
         if facts
     ]

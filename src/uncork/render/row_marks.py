@@ -1,19 +1,13 @@
-"""The reading rules of statistics tables: which rows say something by themselves, as the source articles teach."""
+"""Marks on a table's rows: where the articles' reading rules for statistics tables fire (requirements R4.3)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from uncork.operators import operator_class
+from uncork.reading_rules import LOADER_SHARE, TINY_CALLS, TOP_COMPUTE_SHARE, TOP_MEMORY_SHARE
 
-TOP_COMPUTE_SHARE = 0.70
-"""The three largest operators are arithmetic and take more than this (seed requirements R4.3)."""
-TOP_MEMORY_SHARE = 0.30
-"""The three largest memory operators take more than this (R4.3)."""
-LOADER_SHARE = 0.50
-"""A loader's entry on top of the CPU's time with more than this (R4.3)."""
-MANY_CALLS = 10_000
 TINY_SELF_NS = 10_000
-"""Called more than 10,000 times and tiny each time (R4.3; tiny: what calling an operator costs, 5–10 µs)."""
+"""A call is tiny where it takes what calling an operator costs (5–10 µs)."""
 _TOP = 3
 
 
@@ -56,6 +50,6 @@ def _many_calls(rows: Sequence[Mapping[str, Any]]) -> dict[int, str]:
     found = {}
     for place, row in enumerate(rows):
         calls = row.get("calls") or 0
-        if calls > MANY_CALLS and (row.get("cpu_self_ns") or 0) < TINY_SELF_NS * calls:
+        if calls > TINY_CALLS and (row.get("cpu_self_ns") or 0) < TINY_SELF_NS * calls:
             found[place] = "reading.many_calls"
     return found

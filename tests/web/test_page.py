@@ -1,0 +1,208 @@
+"""The report in a real browser: what it shows, that it needs nobody, and that it can be used without a mouse."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.web.conftest import HOSTILE, Page
+from uncork.locale import say
+from uncork.report import Report, to_json
+
+pytestmark = pytest.mark.web
+MS = 1_000_000
+SHOWN = "<img src=x onerror=window.broken=1></script>\\u202eevil\U0001f600"
+
+
+def test_the_page_needs_nothing_but_itself(new_page: Any, html: Path) -> None:
+    """One request, no error, no warning, in every view."""
+    page = new_page().open(html)
+    for number in range(1, 8):
+        page.tab.keyboard.press(str(number))
+        page.tab.wait_for_timeout(150)
+    assert page.errors == []
+    assert page.requests == [f"file://{html}"]
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_the_first_screen_needs_no_script(new_page: Any, html: Path, report: Report, lang: str) -> None:
+    """Without JavaScript the verdict, the ledger, the findings and what was not assessed can be read."""
+    page = new_page(java_script_enabled=False)
+    page.tab.goto(f"file://{html}")
+    first = page.tab.locator(f".first[data-lang={lang}]")
+    json = to_json(report, lang)
+    text = first.text_content()
+    assert json["verdict"]["summary"] in text
+    for entry in json["ledger"][:3]:
+        assert say(lang, f"cause.{entry['cause']}") in text
+    for finding in json["findings"][:3]:
+        assert finding["title"] in text
+    assert first.is_visible() == (lang == "en")
+    assert page.tab.locator(f"noscript p[data-lang={lang}]").count() in (0, 1)
+
+
+def test_languages_are_switched_live(new_page: Any, html: Path, report: Report) -> None:
+    """The button changes the first screen, the tabs and the canvas's labels, and the document says its language."""
+    page = new_page().open(html)
+    assert page.tab.locator("h1:visible").inner_text() == to_json(report, "en")["verdict"]["summary"]
+    page.tab.click("[data-act=language]")
+    assert page.tab.locator("h1:visible").inner_text() == to_json(report, "zh")["verdict"]["summary"]
+    assert page.tab.locator("[role=tab][aria-selected=true]").inner_text() == say("zh", "page.tab.timeline")
+    assert page.tab.evaluate("document.documentElement.lang") == "zh-Hans"
+    waiting = page.timeline("t.label([...t.trace.meta.names.keys()].find(i => t.trace.name[i] >= 0) ?? 0)")
+    assert isinstance(waiting, str)
+
+
+@pytest.mark.parametrize(("scheme", "other"), [("light", "dark"), ("dark", "light")])
+def test_the_theme_follows_the_system_and_the_button(new_page: Any, html: Path, scheme: str, other: str) -> None:
+    """The system's scheme is taken first; the button changes it."""
+    page = new_page(color_scheme=scheme).open(html)
+    assert page.tab.evaluate("document.documentElement.dataset.theme") == scheme
+    before = page.tab.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.tab.click("[data-act=theme]")
+    assert page.tab.evaluate("document.documentElement.dataset.theme") == other
+    assert page.tab.evaluate("getComputedStyle(document.body).backgroundColor") != before
+
+
+def test_keys_move_the_view(new_page: Any, html: Path) -> None:
+    """W zooms in, D goes right, 0 shows all; the other way round with S and A."""
+    page = new_page().open(html)
+    page.tab.focus("canvas.lanes")
+    whole = page.timeline("t.to - t.from")
+    _hold(page, "w")
+    zoomed, left = page.timeline("t.to - t.from"), page.timeline("t.from")
+    assert zoomed < whole * 0.8
+    _hold(page, "d")
+    assert page.timeline("t.from") > left
+    right = page.timeline("t.from")
+    _hold(page, "a")
+    assert page.timeline("t.from") < right
+    _hold(page, "s")
+    assert page.timeline("t.to - t.from") > zoomed
+    page.tab.keyboard.press("0")
+    assert page.timeline("[t.from, t.to]") == [0, page.timeline("t.trace.span")]
+
+
+def _hold(page: Page, key: str) -> None:
+    page.tab.keyboard.down(key)
+    page.tab.wait_for_timeout(200)
+    page.tab.keyboard.up(key)
+
+
+def test_a_link_brings_back_the_place(new_page: Any, html: Path) -> None:
+    """The address holds the view, the stretch of time and the selected event."""
+    page = new_page().open(html)
+    kernel = page.timeline("t.trace.tracks.find(one => one.meta.role === 'device').first")
+    page.timeline(f"(t.select({kernel}), t.show(2e6, 9e6))")
+    page.tab.wait_for_timeout(400)
+    address = page.tab.evaluate("location.hash").removeprefix("#")
+    again = new_page().open(html, address)
+    assert again.timeline("[t.from, t.to, t.selected]") == [2 * MS, 9 * MS, kernel]
+
+
+def test_a_kernel_tells_who_launched_it(new_page: Any, html: Path) -> None:
+    """The first kernel's details: 2 ms long, launched by a runtime call below aten::conv2d, its shapes and line."""
+    page = new_page().open(html)
+    page.timeline("t.select(t.trace.tracks.find(one => one.meta.role === 'device').first, true)")
+    text = page.tab.locator(".details").inner_text()
+    for part in ("cudnn_conv_kernel", "2.00 ms", "cudaLaunchKernel", "train.py:12 step", "[8, 3, 32, 32]", "8.00 ms"):
+        assert part in text, part
+
+
+def test_measuring_snaps_to_edges(new_page: Any, html: Path) -> None:
+    """Shift and drag over a loader's wait, a few pixels off, measures its 6 ms exactly."""
+    page = new_page().open(html)
+    page.tab.locator("canvas.lanes").scroll_into_view_if_needed()
+    box = page.tab.locator("canvas.lanes").bounding_box()
+    where = page.timeline(
+        "(() => { const lane = t.layout.scrolled.lanes.find(one => t.trace.tracks[one.track].meta.main);"
+        " const i = lane.row.first; return [t.xAt(t.trace.start[i]), t.xAt(t.trace.start[i] + t.trace.dur[i]),"
+        " t.top + lane.y + 5 - t.scroll]; })()"
+    )
+    left, right, y = where[0] + box["x"], where[1] + box["x"], where[2] + box["y"]
+    page.tab.keyboard.down("Shift")
+    page.tab.mouse.move(left + 3, y)
+    page.tab.mouse.down()
+    page.tab.mouse.move(right - 40, y, steps=3)
+    page.tab.mouse.move(right - 3, y, steps=3)
+    page.tab.mouse.up()
+    page.tab.keyboard.up("Shift")
+    assert page.timeline("t.measure.to - t.measure.from") == 6 * MS
+    assert "6.00 ms" in page.tab.locator(".details .span h3").inner_text()
+
+
+def test_search_counts_and_finds(new_page: Any, html: Path) -> None:
+    """Searching dims the rest, counts four (one a step) and Enter goes to the first."""
+    page = new_page().open(html)
+    page.tab.keyboard.press("/")
+    page.tab.keyboard.type("ampere_sgemm")
+    assert say("en", "page.search.found", {"count": 4}) in page.tab.locator(".timeline .bar").inner_text()
+    page.tab.keyboard.press("Enter")
+    assert page.timeline("t.trace.meta.names[t.trace.name[t.selected]]") == "ampere_sgemm_32x32"
+
+
+def test_tables_hold_what_the_report_holds(new_page: Any, html: Path, report: Report) -> None:
+    """Every operator of the JSON is a row; sorting by calls turns the order; numbers are spelt as everywhere."""
+    page = new_page().open(html, "view=tables&table=operators")
+    rows = report.tables["operators"]
+    assert f"{len(rows)} of {len(rows)}" in page.tab.locator(".tables").inner_text()
+    names = page.tab.locator(".tables tbody tr td:first-child").all_inner_texts()
+    assert {str(row["name"])[:20] for row in rows} <= {name[:20] for name in names} | {HOSTILE[:20]}
+    header = page.tab.locator(".tables th").first
+    header.locator("button").click()
+    assert header.get_attribute("aria-sort") == "ascending"
+    sorted_names = page.tab.locator(".tables tbody tr td:first-child").all_inner_texts()
+    assert sorted_names != names or len(names) == 1
+
+
+def test_steps_have_a_bar_each(new_page: Any, html: Path) -> None:
+    """Four steps of 10 ms: four groups of bars, and the table under them says 10 ms."""
+    page = new_page().open(html, "view=steps")
+    assert page.tab.locator("svg g.step").count() == 4
+    assert page.tab.locator(".steps td", has_text="10.0 ms").count() >= 3
+
+
+def test_the_flame_graph_widths_are_device_times(new_page: Any, html: Path) -> None:
+    """Device time by stack: 2.0 + 0.5 + 0.1 + 0.5 ms a step below the user's frame, in four steps."""
+    page = new_page().open(html, "view=flame")
+    page.tab.focus(".flame-lanes")
+    page.tab.keyboard.press("ArrowRight")
+    text = page.tab.locator(".flame .details").inner_text()
+    assert "train.py:12 step" in text
+    assert "12.4 ms · 100 %" in text
+
+
+def test_hostile_names_are_shown_as_text(new_page: Any, html: Path) -> None:
+    """Markup in names runs nothing; marks of direction are spelt out; long names are cut."""
+    page = new_page().open(html, "view=tables&table=kernels")
+    assert page.tab.evaluate("window.broken") is None
+    assert SHOWN in page.tab.locator(".tables").inner_text()
+    raw = html.read_text("utf-8")
+    assert "\u202e" not in raw
+    assert "<img" not in raw
+    assert "x" * 500 not in raw
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("view", ["timeline", "flame", "tables", "memory", "steps", "ranks", "about"])
+def test_no_accessibility_violation(new_page: Any, html: Path, axe: str, view: str, scheme: str) -> None:
+    """The checker finds nothing to complain about."""
+    page = new_page(color_scheme=scheme).open(html, f"view={view}")
+    page.tab.evaluate(axe)
+    check = "axe.run().then(all => all.violations.map(one => [one.id, one.nodes.map(node => node.html.slice(0, 90))]))"
+    found = page.tab.evaluate(check)
+    assert found == []
+
+
+def test_a_narrow_window_needs_no_sideways_scrolling(new_page: Any, html: Path) -> None:
+    """At 900 pixels nothing of the page sticks out."""
+    page = new_page(viewport={"width": 900, "height": 900}).open(html)
+    assert page.tab.evaluate("document.documentElement.scrollWidth") <= 900
+
+
+def test_printing_leaves_the_first_screen(new_page: Any, html: Path) -> None:
+    """On paper there are the verdict and the findings, and no views."""
+    page = new_page().open(html)
+    page.tab.emulate_media(media="print")
+    assert page.tab.locator("h1:visible").count() == 1
+    assert not page.tab.locator("#views").is_visible()
