@@ -27,6 +27,49 @@ def literal_keys() -> Iterator[tuple[str, str]]:
                         yield str(argument.value), f"{path.name}:{node.lineno}"
 
 
+NAMED = {
+    "MissingEvidence": ("missing.{}", "record.{}"),
+    "NotAssessed": (),
+    "Evidence": ("metric.{}",),
+    "Quality": ("quality.{}",),
+    "Message": ("{}",),
+}
+"""What the code makes with an id, and the texts that go with it."""
+
+
+def named_keys() -> Iterator[tuple[str, str]]:
+    """Yield the texts that go with each id that the code spells out, and where."""
+    for path in sorted(SOURCE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in NAMED:
+                arguments = node.args if node.func.id == "MissingEvidence" else node.args[:1]
+                for argument in arguments:
+                    if isinstance(argument, ast.Constant):
+                        for key in NAMED[node.func.id]:
+                            yield key.format(argument.value), f"{path.name}:{node.lineno}"
+
+
+def advice_ids(path: Path) -> set[str]:
+    """Return the ids of advice that a rule's code chooses among, where it spells them out."""
+    chosen = [
+        keyword.value
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Call)
+        for keyword in node.keywords
+        if keyword.arg == "advice"
+    ]
+    return {text for value in chosen for text in _texts(value)}
+
+
+def _texts(node: ast.AST) -> Iterator[str]:
+    """Yield the texts below a node, conditions left out."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield node.value
+    elif not isinstance(node, ast.Compare):
+        for below in ast.iter_child_nodes(node):
+            yield from _texts(below)
+
+
 def test_both_languages_have_the_same_keys():
     """A text that exists in one language only would show as its key in the other."""
     assert set(catalogue("en")) == set(catalogue("zh"))
@@ -53,6 +96,21 @@ def test_no_key_is_used_that_is_missing():
     used = list(literal_keys())
     assert used, "the search finds the calls it looks for"
     assert [(key, where) for key, where in used if key not in catalogue("en")] == []
+
+
+def test_every_id_has_its_texts():
+    """What was missing, what was measured, what limits a recording: each id has its texts."""
+    named = list(named_keys())
+    assert {"missing.events", "record.events"} <= {key for key, _ in named}, "the search finds what it looks for"
+    assert [(key, where) for key, where in named if key not in catalogue("en")] == []
+
+
+@pytest.mark.parametrize("rule_id", list(rules()))
+def test_advice_is_on_the_page(rule_id: str):
+    """A rule chooses among the advice that its page gives."""
+    folder = rules()[rule_id].folder
+    chosen = advice_ids(folder / f"{rule_id.replace('-', '_')}.py")
+    assert chosen <= set(page(folder, rule_id, "en").advice)
 
 
 @pytest.mark.parametrize("rule_id", list(rules()))

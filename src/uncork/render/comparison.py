@@ -1,15 +1,16 @@
 """The comparison of two reports as text for a terminal."""
 
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from uncork.compare import Change, Comparison
 from uncork.findings import Finding
 from uncork.locale import say
+from uncork.render.controls import print_parts
 from uncork.render.tables import where
 from uncork.report import finding_texts
 from uncork.units import format_ns, format_share
@@ -21,22 +22,26 @@ def render_comparison(
     """Return the comparison as text: the sentence, then what moved."""
     out = io.StringIO()
     console = Console(file=out, width=width, force_terminal=color, no_color=not color, highlight=False, markup=False)
+    print_parts(console, _parts(comparison, lang, top))
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+
+
+def _parts(comparison: Comparison, lang: str, top: int) -> Iterator[RenderableType]:
     sentence = comparison.sentence
     style = {"compare.faster": "bold green", "compare.slower": "bold red"}.get(sentence.id, "bold")
-    console.print()
-    console.print(Text(say(lang, sentence.id, sentence.params), style=style))
-    console.print(Text(_notes(comparison, lang), style="dim"))
+    yield ""
+    yield Text(say(lang, sentence.id, sentence.params), style=style)
+    yield Text(_notes(comparison, lang), style="dim")
     for title, changes, prefix in (
         ("compare.ledger", comparison.ledger, "cause."),
         ("compare.operators", comparison.operators, ""),
     ):
         if changes:
-            console.print()
-            console.print(Text(say(lang, title), style="bold"))
-            console.print(_changes(changes[:top], prefix, lang))
+            yield ""
+            yield Text(say(lang, title), style="bold")
+            yield _changes(changes[:top], prefix, lang)
     for kind in ("gone", "new", "kept"):
-        _findings(console, lang, kind, getattr(comparison, kind))
-    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+        yield from _findings(lang, kind, getattr(comparison, kind))
 
 
 def _notes(comparison: Comparison, lang: str) -> str:
@@ -69,15 +74,15 @@ def _changes(changes: Sequence[Change], prefix: str, lang: str) -> Table:
     return table
 
 
-def _findings(console: Console, lang: str, kind: str, findings: Sequence[Finding]) -> None:
+def _findings(lang: str, kind: str, findings: Sequence[Finding]) -> Iterator[RenderableType]:
     if not findings:
         return
-    console.print()
-    console.print(Text(say(lang, f"compare.{kind}"), style="bold"))
+    yield ""
+    yield Text(say(lang, f"compare.{kind}"), style="bold")
     mark = {"gone": "✓", "new": "!", "kept": "="}[kind]
     for finding in findings:
         places = " · ".join(where(finding.location))
         line = Text.assemble((f"  {mark} ", "bold"), finding_texts(finding, lang)["title"])
         if places:
             line.append(f"  {places}", style="cyan")
-        console.print(line)
+        yield line

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from uncork.locale import say
 from uncork.render import Options
+from uncork.render.controls import shown
 from uncork.render.tables import COLUMNS, cell, shown_columns, top_rows, where
 from uncork.report import Report, finding_texts, spell
 from uncork.units import format_ns, format_share
@@ -13,7 +14,7 @@ _DEFAULT_ROWS = 10
 
 def render(report: Report, options: Options) -> str:
     """Return the report as Markdown."""
-    return "\n".join(_lines(report, options)) + "\n"
+    return shown("\n".join(_lines(report, options))) + "\n"
 
 
 def _lines(report: Report, options: Options) -> Iterator[str]:
