@@ -90,12 +90,12 @@ class Strings:
         return self.blob[self.offsets[index] : self.offsets[index + 1]]
 
     def text(self, index: int) -> str:
-        """Return a text with its escapes undone; bytes that are no UTF-8 become U+FFFD."""
+        """Return a text with its escapes undone; what is no UTF-8 and no whole character becomes U+FFFD."""
         known = self._texts.get(index)
         if known is None:
             known = self.raw(index).decode("utf-8", "replace")
             if "\\" in known:
-                known = _unescape(known)
+                known = _SURROGATE.sub("\ufffd", _unescape(known))
             self._texts[index] = known
         return known
 
@@ -103,7 +103,11 @@ class Strings:
         """Return a nested JSON value (a list of shapes, say); None where it cannot be decoded."""
         if index not in self._values:
             try:
-                self._values[index] = json.loads(self.raw(index), strict=False)
+                text = self.raw(index).decode("utf-8", "replace")
+                value = json.loads(text, strict=False)
+                if "\\ud" in text.lower():
+                    value = json.loads(_SURROGATE.sub("\ufffd", json.dumps(value, ensure_ascii=False)))
+                self._values[index] = value
             except (ValueError, RecursionError):
                 self._values[index] = None
         return self._values[index]
@@ -227,6 +231,7 @@ class EventTable:
         return None
 
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _ESCAPE = re.compile(r'\\(u[0-9a-fA-F]{4}|["\\/bfnrt])')
 
 

@@ -17,6 +17,10 @@ _ENDS_ARG = re.compile(r'\s*(?:,\s*"[^"\n]*"\s*:|\}\s*(?:[,\]}]|$))')
 _ENDS_ITEM = re.compile(r"\s*[,\]]")
 _WRONG_ESCAPE = re.compile(r'\\(?!["\\/bfnrt]|u[0-9a-fA-F]{4})')
 _ESCAPED_PAIR = re.compile(r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})')
+_LONE_SURROGATE = re.compile(
+    r"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F][0-9a-fA-F]{2})"
+    r"|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+)
 _CONTROL = re.compile(r"[\x00-\x1f]")
 _DEEPEST = 64
 
@@ -154,7 +158,9 @@ class _Mender:
             pieces += [self._plain(inside[at : pair.start()]), pair[0]]
             at = pair.end()
         pieces.append(self._plain(inside[at:]))
-        return f'"{"".join(pieces)}"'
+        joined, lone = _LONE_SURROGATE.subn(r"\\ufffd", "".join(pieces))
+        self.repairs["invalid_utf8"] += lone
+        return f'"{joined}"'
 
     def _plain(self, piece: str) -> str:
         """Return a stretch without legal escapes, with what needs one escaped."""
