@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from uncork.events import Kind
 from uncork.intervals import Intervals, intersect, intervals, total_ns
@@ -44,10 +45,11 @@ class DeviceTime(Measurement):
         device = timeline.device
         if not len(device):
             raise MissingEvidence("device")
-        kernel = device.kind == Kind.KERNEL
+        # MTIA writes its copies as kernels of this name.
+        kernel = (device.kind == Kind.KERNEL) & ~timeline.events.name_is("dma_request")[device.row]
         collective = kernel & (kernel_classes(timeline.events, device.row) == CLASSES.index("comm"))
 
-        def spans(rows: "np.typing.NDArray[np.bool_]") -> Intervals:
+        def spans(rows: npt.NDArray[np.bool_]) -> Intervals:
             return intervals(device.start_ns[rows], device.end_ns[rows])
 
         compute, communication = spans(kernel & ~collective), spans(collective)

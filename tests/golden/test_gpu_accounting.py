@@ -1,0 +1,52 @@
+"""Device times on real recordings equal an independent recount in exact arithmetic."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from uncork import readers
+from uncork.measure import Rank
+from uncork.measure.device_time import DeviceTime
+
+# The recount's doubles at epoch microseconds are a quarter of a microsecond apart; over many events that averages out
+# to a fiftieth of it. Recordings with whole microseconds, or without the epoch, agree exactly.
+TOLERANCE_US_PER_EVENT = 0.25 / 50
+ROUNDING_US = 0.01
+
+
+def measured_us(time: DeviceTime) -> dict[str, float]:
+    """Return a device's times under the recount's names."""
+    return {
+        "events": time.records,
+        "span_us": time.span_ns / 1e3,
+        "busy_any_us": time.busy_ns / 1e3,
+        "idle_us": time.idle_ns / 1e3,
+        "compute_us": time.compute_ns / 1e3,
+        "comm_us": time.communication_ns / 1e3,
+        "memory_us": time.memory_ns / 1e3,
+        "exposed_comm_us": time.exposed_communication_ns / 1e3,
+    }
+
+
+@pytest.mark.slow
+def test_busy_idle_compute_and_exposed_communication_equal_the_recount(shared: Path) -> None:
+    """Every set of the recount whose recording is here, and there are more than fifteen of them."""
+    corpus = shared / "corpus"
+    sets = json.loads((corpus / "reference" / "numbers" / "ref_gpu_accounting.json").read_text("utf-8"))["sets"]
+    held = 0
+    for name, ranks in sets.items():
+        for facts in ranks.values():
+            places = [*(corpus / "reference" / "traces").rglob(facts["file"]), *(corpus / "cases").rglob(facts["file"])]
+            expected = facts["whole_trace"]
+            if not places or not expected:
+                continue
+            # Two recordings share a name; the right one has the recount's events.
+            times = [measured_us(DeviceTime.of(Rank(readers.read(place)[0]))) for place in places]
+            time = next((one for one in times if one["events"] == expected["events"]), None)
+            assert time is not None, name
+            slack = ROUNDING_US + TOLERANCE_US_PER_EVENT * expected["events"] * facts["float_timestamps"]
+            wrong = {key: (value, expected[key]) for key, value in time.items() if abs(value - expected[key]) > slack}
+            assert not wrong, (name, facts["file"], wrong)
+            held += 1
+    assert held > 15
