@@ -51,7 +51,7 @@ class LoaderStages(Measurement):
         makers: Who made batches: the workers, or the main process alone.
         batches: Batches that the main process asked for.
         wait_ns: Mean wait for a batch in the main process.
-        startup_ns: Time of each start of the workers.
+        startup_ns: Time of each start of the workers, the wait for their first batch included.
         deserialise_ns: Mean time per batch to take it over.
         pin_ns: Mean time per batch to pin it.
         empty_share: Share of the requests that found no batch ready, or None with no workers.
@@ -81,7 +81,7 @@ class LoaderStages(Measurement):
             makers=tuple(_worker(spans, number) for number in numbers),
             batches=int(asked.sum()),
             wait_ns=_mean(spans, "next"),
-            startup_ns=tuple(int(one) for one in spans.dur_ns[_at(spans, "startup")]),
+            startup_ns=_startups(spans),
             deserialise_ns=_mean(spans, "deserialise"),
             pin_ns=_mean(spans, "pin"),
             empty_share=float((ready == 0).mean()) if with_workers and len(ready) else None,
@@ -103,6 +103,16 @@ class LoaderStages(Measurement):
         return min((self.deserialise_ns + self.pin_ns) / self.wait_ns, 1.0) if self.wait_ns else 0.0
 
     @property
+    def making_share(self) -> float:
+        """Return the most of the wait that can be making batches: what the makers work for one, side by side.
+
+        What is spent on taking a batch over is not making it.
+        """
+        if not self.wait_ns or not self.workers:
+            return 1.0
+        return min(self.mean_ns("busy_ns") / self.workers / self.wait_ns, 1.0 - self.handover_share)
+
+    @property
     def busiest_share(self) -> float:
         """Return the share of its time that the makers work, on the mean."""
         return 1.0 - sum(maker.idle_share for maker in self.makers) / len(self.makers) if self.makers else 0.0
@@ -115,6 +125,15 @@ def _at(spans: SpanTable, stage: str, worker: int | None = None) -> "np.ndarray[
     if worker is not None:
         fits &= spans.worker == worker
     return np.asarray(fits, bool)
+
+
+def _startups(spans: SpanTable) -> tuple[int, ...]:
+    """Return the time of each start of workers until their first batch is there."""
+    starts, asked = np.flatnonzero(_at(spans, "startup")), np.flatnonzero(_at(spans, "next"))
+    asked = asked[np.argsort(spans.start_ns[asked], kind="stable")]
+    first = np.searchsorted(spans.start_ns[asked], spans.start_ns[starts] + spans.dur_ns[starts])
+    waits = np.append(spans.dur_ns[asked], 0)[first]
+    return tuple(int(one) for one in spans.dur_ns[starts] + waits)
 
 
 def _mean(spans: SpanTable, stage: str, worker: int | None = None) -> int:

@@ -36,7 +36,7 @@ class Preparation(Measurement):
             return cls(mean_ns("data_loading", "py_prep"), _region(rank))
         gaps = PythonGaps.of(rank)
         top = gaps.top("prepare")
-        share_ns = int(mean_ns(*GAP_CAUSES) * gaps.share("prepare"))
+        share_ns = int(gaps.part_ns("prepare", mean_ns(*GAP_CAUSES), mean_ns(*ledger.causes)))
         return cls(max(share_ns, mean_ns("py_prep")), top.location if top else Location(op="preprocessing"))
 
 

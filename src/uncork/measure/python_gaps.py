@@ -90,6 +90,17 @@ class PythonGaps(Measurement):
         """Return the share of the Python time that is for a purpose."""
         return sum(site.share for site in self.sites if site.purpose == purpose)
 
+    def part_ns(self, purpose: str, gaps_ns: float, step_ns: float) -> float:
+        """Return the time per step that is for a purpose.
+
+        Args:
+            purpose: One of `PURPOSES` or `WRAPPERS`, or empty.
+            gaps_ns: Time per step in which Python may run, by the ledger that durations are taken from.
+            step_ns: Step time there. Gaps that the recording with frames does not have are not Python's: that recording
+                slows Python down, so its share is the most there can be.
+        """
+        return self.share(purpose) * min(gaps_ns, self.share_of_step * step_ns)
+
     def top(self, purpose: str) -> GapSite | None:
         """Return the place that takes most for a purpose, the user's own before unknown ones."""
         found = [site for site in self.sites if site.purpose == purpose]

@@ -28,12 +28,12 @@ def stage_cost(
         stage: One of `uncork.measure.loader_words.STAGES`.
         codes: The loading by function.
         ledgers: Where the steps' time went.
-        stages: The recorder's times: what taking batches over costs is not the items' fault.
+        stages: The recorder's times: a wait that is not for making batches is not the items' fault.
         won: Share of the stage's time that can be won at best.
         confidence: Of the finding, before what lowers it.
     """
     shares = [code.share(stage) for code in codes]
-    making = [1.0 - one.handover_share for one in stages] if stages else [1.0] * len(codes)
+    making = [one.making_share for one in stages] if stages else [1.0] * len(codes)
     cost = charge(
         ledgers,
         [

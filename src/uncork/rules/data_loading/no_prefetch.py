@@ -19,7 +19,7 @@ DEFAULT_FACTOR = 2
 """Batches each worker keeps ready when the program does not say (torch.utils.data.DataLoader)."""
 
 
-@rule(hidden_by=("straggling-worker",))
+@rule(hidden_by=("straggling-worker", "worker-restart-each-epoch"))
 def no_prefetch(stages: Ranks[LoaderStages], ledgers: Ranks[StepLedger], machines: Ranks[Machine]) -> Cost | None:
     """Return the wait for data of a job whose workers are not allowed to work ahead far enough."""
     idle = [

@@ -6,6 +6,7 @@ from uncork.findings import Cost, Evidence, Gain
 from uncork.measure import Ranks
 from uncork.measure.collate import Collate
 from uncork.measure.host_pieces import where
+from uncork.measure.loader_stages import LoaderStages
 from uncork.measure.step_ledger import StepLedger
 from uncork.rules.loading import LEAST_STAGE_SHARE
 from uncork.rules.rule import rule
@@ -16,10 +17,17 @@ WON_SHARE = 0.8
 
 
 @rule()
-def slow_collate(collates: Ranks[Collate], ledgers: Ranks[StepLedger]) -> Cost | None:
+def slow_collate(
+    collates: Ranks[Collate], ledgers: Ranks[StepLedger], stages: Ranks[LoaderStages] | None
+) -> Cost | None:
     """Return what collation costs while the step waits."""
+    making = [one.making_share for one in stages] if stages else [1.0] * len(collates)
     cost = charge(
-        ledgers, [ledger.mean_ns("data_loading") * one.share for ledger, one in zip(ledgers, collates, strict=True)]
+        ledgers,
+        [
+            ledger.mean_ns("data_loading") * one.share * made
+            for ledger, one, made in zip(ledgers, collates, making, strict=True)
+        ],
     )
     collate, ledger = collates[cost.place], ledgers[cost.place]
     if not cost.notable or collate.share < LEAST_STAGE_SHARE:

@@ -17,7 +17,7 @@ def anomaly_mode(checks: Ranks[AnomalyChecks], ledgers: Ranks[StepLedger]) -> Co
     one = checks[cost.place]
     return Cost(
         ns_per_step=cost.ns,
-        gain=Gain(cost.share / 2, min(2 * cost.share, 1.0)),
+        gain=Gain(cost.share / 2, cost.share),
         confidence=sure(ledgers[cost.place], 0.95),
         location=Location(rank=cost.rank, op="torch.autograd.set_detect_anomaly"),
         evidence=(

@@ -25,7 +25,7 @@ def compile_did_nothing(
         for one, count in zip(compiled, counts, strict=True)
     ]
     values = [
-        ledger.mean_ns(*GAP_CAUSES) * gap.share("compiler") + one.lookup_ns
+        gap.part_ns("compiler", ledger.mean_ns(*GAP_CAUSES), ledger.mean_step_ns) + one.lookup_ns
         if 0 < size < FEW_KERNELS and ledger.on_device
         else 0.0
         for ledger, gap, one, size in zip(ledgers, gaps, compiled, sizes, strict=True)

@@ -17,7 +17,10 @@ LEAST_SHARE = 0.02
 @rule()
 def debugger_attached(gaps: Ranks[PythonGaps], ledgers: Ranks[StepLedger]) -> Cost | None:
     """Return the time of it in which nothing else works."""
-    values = [ledger.mean_ns(*GAP_CAUSES) * gap.share("debugger") for ledger, gap in zip(ledgers, gaps, strict=True)]
+    values = [
+        gap.part_ns("debugger", ledger.mean_ns(*GAP_CAUSES), ledger.mean_step_ns)
+        for ledger, gap in zip(ledgers, gaps, strict=True)
+    ]
     cost = charge(ledgers, values)
     top = gaps[cost.place].top("debugger")
     if cost.share < LEAST_SHARE or top is None:

@@ -20,7 +20,7 @@ LEAST_SHARE = 0.1
 def module_dispatch(gaps: Ranks[PythonGaps], ledgers: Ranks[StepLedger], machines: Ranks[Machine]) -> Cost | None:
     """Return the time of calls through nn.Module in which nothing works."""
     values = [
-        ledger.mean_ns("py_short", "py_stack", "unexplained") * gap.share("module")
+        gap.part_ns("module", ledger.mean_ns("py_short", "py_stack", "unexplained"), ledger.mean_step_ns)
         for ledger, gap in zip(ledgers, gaps, strict=True)
     ]
     cost = charge(ledgers, values)

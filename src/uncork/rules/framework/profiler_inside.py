@@ -17,7 +17,10 @@ LEAST_SHARE = 0.05
 @rule()
 def profiler_inside(gaps: Ranks[PythonGaps], ledgers: Ranks[StepLedger]) -> Cost | None:
     """Return the time of it in which nothing else works."""
-    values = [ledger.mean_ns(*GAP_CAUSES) * gap.share("profiler") for ledger, gap in zip(ledgers, gaps, strict=True)]
+    values = [
+        gap.part_ns("profiler", ledger.mean_ns(*GAP_CAUSES), ledger.mean_step_ns)
+        for ledger, gap in zip(ledgers, gaps, strict=True)
+    ]
     cost = charge(ledgers, values)
     top = gaps[cost.place].top("profiler")
     if cost.share < LEAST_SHARE or top is None:

@@ -15,7 +15,8 @@ from uncork.rules.worth import NOTABLE_SHARE, charge, sure
 def python_between_ops(gaps: Ranks[PythonGaps], ledgers: Ranks[StepLedger]) -> Cost | None:
     """Return the time of Python that is there for nothing else that has a rule; short gaps count as dispatching."""
     values = [
-        ledger.mean_ns("py_stack", "unexplained") * gap.share("") for ledger, gap in zip(ledgers, gaps, strict=True)
+        gap.part_ns("", ledger.mean_ns("py_stack", "unexplained"), ledger.mean_step_ns)
+        for ledger, gap in zip(ledgers, gaps, strict=True)
     ]
     cost = charge(ledgers, values)
     top = gaps[cost.place].top("")
