@@ -1,0 +1,89 @@
+"""LoaderStages and what rules make of it: the recorder's own times of the loader, inside the workers too."""
+
+import numpy as np
+import pytest
+
+from tests.unit.rule_outcomes import clear, found
+from uncork.measure.loader_stages import LoaderStages
+from uncork.recording import Recording, SpanTable
+
+MS = 1_000_000
+WAITING = """
+steps 4 x 10ms
+  main 0ms..8ms enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__
+  main 8ms..9.9ms aten::mm
+  loader 0ms..8ms next {"value": 0}
+"""
+
+
+def stages(*spans: tuple[str, int, float, float, int]) -> LoaderStages:
+    """Return the stages of spans given as (stage, worker, start in ms, duration in ms, value)."""
+    names = tuple(dict.fromkeys(span[0] for span in spans))
+    table = SpanTable(
+        stages=names,
+        stage=np.array([names.index(span[0]) for span in spans]),
+        worker=np.array([span[1] for span in spans]),
+        start_ns=np.array([int(span[2] * MS) for span in spans]),
+        dur_ns=np.array([int(span[3] * MS) for span in spans]),
+        value=np.array([span[4] for span in spans]),
+    )
+    return LoaderStages.of(type("Rank", (), {"recording": Recording("x", "run", loader=table)})())
+
+
+def test_each_worker_has_its_own_means():
+    """Two workers: 6 and 2 ms per batch, the second idle three quarters of its time."""
+    found_stages = stages(
+        ("fetch", 0, 0, 5, 8),
+        ("collate", 0, 5, 1, 100),
+        ("fetch", 1, 0, 2, 8),
+        ("idle", 1, 2, 6, 0),
+        ("next", -1, 0, 4, 0),
+        ("next", -1, 10, 4, 3),
+    )
+    first, second = found_stages.makers
+    assert (first.busy_ns, first.idle_share) == (6 * MS, 0.0)
+    assert (second.busy_ns, second.idle_share) == (2 * MS, 0.75)
+    assert found_stages.workers == 2
+    assert found_stages.empty_share == 0.5
+    assert found_stages.busiest_share == pytest.approx(1 - 0.75 / 2)
+
+
+def test_making_and_handing_over_share_the_wait():
+    """A wait of 8 ms: two workers make a batch in 4 ms each, so 2 ms per batch; receiving takes 5."""
+    found_stages = stages(
+        ("fetch", 0, 0, 4, 8), ("fetch", 1, 0, 4, 8), ("next", -1, 0, 8, 0), ("deserialise", -1, 3, 5, 0)
+    )
+    assert found_stages.handover_share == pytest.approx(5 / 8)
+    assert found_stages.making_share == pytest.approx(2 / 8)
+
+
+def test_a_start_lasts_until_the_first_batch():
+    """Starting takes 10 ms, the first batch 30 more; later waits do not count."""
+    found_stages = stages(
+        ("startup", -1, 0, 10, 2), ("next", -1, 11, 30, 0), ("next", -1, 50, 1, 2), ("fetch", 0, 12, 5, 8)
+    )
+    assert found_stages.startup_ns == (40 * MS,)
+
+
+def test_ready_batches_that_take_long_to_receive_are_no_lack_of_workers():
+    """The queue is full and the workers idle: receiving is charged, the workers are not."""
+    text = WAITING.replace('{"value": 0}', '{"value": 3}')
+    text += "  loader 2ms..8ms deserialise\n  loader 0 0ms..1ms fetch\n  loader 0 1ms..10ms idle\n"
+    assert clear("too-few-workers", text)
+    assert found("slow-handover", text).cost_ns_per_step == 6 * MS
+
+
+def test_items_are_not_blamed_for_a_wait_that_is_not_theirs():
+    """Collation is nine tenths of making a batch, and making one is 1 of 8 ms of the wait."""
+    slow = WAITING + "  loader 0 0ms..0.8ms fetch\n  loader 0 0.8ms..8ms collate\n"
+    quick = WAITING + "  loader 0 0ms..0.1ms fetch\n  loader 0 0.1ms..0.5ms collate\n  loader 0 1ms..10ms idle\n"
+    assert found("slow-collate", slow).cost_ns_per_step == pytest.approx(8 * MS * 0.9)
+    assert clear("slow-collate", quick)
+
+
+def test_restarts_hide_the_idleness_they_cause():
+    """Workers that are started anew in each epoch idle at its end; the restart is the finding, not the queue."""
+    from uncork.rules import rules
+
+    assert "worker-restart-each-epoch" in rules()["no-prefetch"].hidden_by
+    assert "worker-restart-each-epoch" in rules()["too-few-workers"].hidden_by
