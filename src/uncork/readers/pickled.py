@@ -5,6 +5,7 @@ piece by piece, and hands every finished dict to a collector, which may empty it
 the file, whatever the file says.
 """
 
+import re
 import struct
 from collections.abc import Callable
 from typing import Protocol
@@ -25,7 +26,9 @@ _JIT_MODULE = "torch.jit._pickle"
 _JIT_LISTS = ("build_intlist", "build_tensorlist", "build_doublelist", "build_boollist", "build_list")
 """The C++ writer of snapshots wraps its lists in these (torch/csrc/jit/serialization/pickler.cpp)."""
 
-_MARK = object()
+_RUN = re.compile(rb"\]\x94?\((?:h.|j....)+e(?=[^(a])", re.DOTALL)
+"""A list of values that were all seen before: so stacks are written, and equal ones are the same bytes."""
+_MOST_RUNS = 50_000
 
 
 class Bytes(Protocol):
@@ -84,6 +87,7 @@ class _Machine:
         self.memo: dict[int, object] = {}
         self.objects = 0
         self.item_by_item = False
+        self.runs: dict[bytes, list[object]] = {}
 
     @property
     def place(self) -> int:
@@ -105,7 +109,7 @@ class _Machine:
                     raise PickleError(f"cut off after {self.place} bytes.")
             code = buffer[at]
             at += 1
-            # The three instructions that make up most of a snapshot, without a call.
+            # The instructions that make up most of a snapshot, without a call.
             if code == 0x68:  # BINGET
                 stack.append(memo[buffer[at]])
                 at += 1
@@ -115,8 +119,18 @@ class _Machine:
             elif code == 0x4B:  # BININT1
                 stack.append(buffer[at])
                 at += 1
+            elif code == 0x8A and buffer[at] < _MOST_OPERAND_BYTES - 2:  # LONG1
+                end = at + 1 + buffer[at]
+                stack.append(int.from_bytes(buffer[at + 1 : end], "little", signed=True))
+                at = end
+            elif code == 0x4A:  # BININT
+                stack.append(int.from_bytes(buffer[at : at + 4], "little", signed=True))
+                at += 4
             elif code == 0x28:  # MARK
                 marks.append(len(stack))
+            elif code == 0x5D and (run := _RUN.match(buffer, at - 1)):  # EMPTY_LIST … APPENDS
+                stack.append(self.list_of(run[0]))
+                at = run.end()
             elif code == 0x2E:  # STOP
                 return stack.pop()
             else:
@@ -126,6 +140,26 @@ class _Machine:
                     raise PickleError(_refusal(code, self.place - 1))
                 instruction(self)
                 buffer, at = self.buffer, self.at
+
+    def list_of(self, run: bytes) -> list[object]:
+        """Return the list that a run of instructions makes; equal runs make the same one."""
+        found = self.runs.get(run)
+        if found is None:
+            memo, at = self.memo, run.index(b"(") + 1
+            found = []
+            while at < len(run) - 1:
+                if run[at] == 0x68:
+                    found.append(memo[run[at + 1]])
+                    at += 2
+                else:
+                    found.append(memo[int.from_bytes(run[at + 1 : at + 5], "little")])
+                    at += 5
+            if len(self.runs) < _MOST_RUNS:
+                self.runs[run] = found
+        if run[1] == 0x94:  # MEMOIZE
+            self.memo[len(self.memo)] = found
+        self.objects += 1
+        return found
 
     def refill(self) -> None:
         """Read on, and stop a file that makes far more objects than its size can hold."""
@@ -294,7 +328,6 @@ _INSTRUCTIONS: dict[int, Callable[[_Machine], None]] = {
     ord("\x89"): lambda machine: machine.stack.append(False),
     ord("I"): _int_line,
     ord("L"): lambda machine: machine.stack.append(int(machine.line().rstrip(b"L"))),
-    ord("J"): lambda machine: machine.stack.append(machine.number(4, signed=True)),
     ord("M"): lambda machine: machine.stack.append(machine.number(2)),
     ord("\x8a"): lambda machine: machine.stack.append(machine.number(machine.number(1), signed=True)),
     ord("\x8b"): lambda machine: machine.stack.append(machine.number(machine.number(4), signed=True)),

@@ -111,6 +111,7 @@ class _Collected:
         self.segments = {name: array("q") for name in _SEGMENT}
         self.blocks = {name: array("q") for name in _BLOCK}
         self.trace = {name: array("q") for name in _ACTION}
+        self._append = tuple(column.append for column in self.trace.values())
         self.annotations: list[tuple[str, str, int]] = []
         self._actions = {name: code for code, name in enumerate(ACTIONS)}
         self._states = {name: code for code, name in enumerate(STATES)}
@@ -119,7 +120,6 @@ class _Collected:
         self._frame_of: dict[int, tuple[int, object]] = {}
         self._stacks: dict[tuple[int, ...], int] = {(): 0}
         self._stack_of: dict[tuple[int, ...], _Stack] = {}
-        self._open_blocks = 0
 
     def take(self, item: dict[object, object]) -> None:
         """Take what a finished dict says, and empty it."""
@@ -137,20 +137,16 @@ class _Collected:
         item.clear()
 
     def _take_action(self, item: Mapping[object, object]) -> None:
-        word = item["action"]
+        word, time_us = item["action"], _number(item.get("time_us"), -1)
         word = _OLDER_ACTIONS.get(word, word) if isinstance(word, str) else "other"
-        time_us = _number(item.get("time_us"), -1)
-        row = (
-            self._actions.get(word, 0),
-            _number(item.get("addr")),
-            _size(item.get("size")),
-            _number(item.get("stream")),
-            time_us * 1000 if 0 <= time_us < _LARGEST // 1000 else -1,
-            self._stack(item.get("frames")),
-            _number(item.get("device_free"), -1),
-        )
-        for column, value in zip(self.trace.values(), row, strict=True):
-            column.append(value)
+        action, address, size, stream, when, stack, free = self._append
+        action(self._actions.get(word, 0))
+        address(_number(item.get("addr")))
+        size(_size(item.get("size")))
+        stream(_number(item.get("stream")))
+        when(time_us * 1000 if 0 <= time_us < _LARGEST // 1000 else -1)
+        stack(self._stack(item.get("frames")))
+        free(_number(item.get("device_free"), -1))
 
     def _take_block(self, item: Mapping[object, object]) -> None:
         size = _size(item.get("size"))
@@ -284,6 +280,8 @@ _ACTION = ("action", "address", "size_bytes", "stream", "time_ns", "stack", "dev
 
 def _number(value: object, missing: int = 0) -> int:
     """Return a whole number that fits 64 bits; larger ones end at the largest."""
+    if type(value) is int and -_LARGEST <= value <= _LARGEST:
+        return value
     if not isinstance(value, (int, float)) or value != value:  # noqa: PLR0124 - NaN
         return missing
     if isinstance(value, float):
