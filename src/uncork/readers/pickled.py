@@ -94,7 +94,7 @@ class _Machine:
         """Return the position in the pickle."""
         return self.before + self.at
 
-    def run(self) -> object:
+    def run(self) -> object:  # noqa: C901, PLR0912 - one branch for each of the commonest instructions
         """Return the value that the pickle leaves."""
         stack, memo, marks = self.stack, self.memo, self.marks
         instructions = _INSTRUCTIONS
