@@ -60,7 +60,7 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         (
             "gemm",
             (
-                r"gemm|gemv|(^|[^a-z])cijk|mat_?mul|(^|[^a-z])b?mm([^a-z]|$)|nvjet|splitk|dot_kernel|xmma|cublas(?!transpose)"
+                r"(?<!fb)gemm|gemv|(^|[^a-z])cijk|mat_?mul|(^|[^a-z])b?mm([^a-z]|$)|nvjet|splitk|dot_kernel|xmma|cublas(?!transpose)"
                 r"|cutlass|wmma|hmma|trsm|triton_tem|marlin|machete|(^|_)fc-|linear_layer|cholesky|getr[fs]|geqr|potr|syev"
                 r"|magma"
             ),

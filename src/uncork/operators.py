@@ -84,6 +84,7 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     )
 )
 
+_OVERLOAD = re.compile(r"(?<=^aten::)(?P<name>\w+)\.\w+$")
 PREPARES_INPUT = re.compile(
     r"(image_processing|feature_extraction|processing)_\w+\.py|tokenization_\w+\.py|tokenizers?/|image_transforms\.py"
     r"|torchvision/(transforms|io)/|monai/transforms/|albumentations/|kornia/augmentation|PIL/|pil\\\\|cv2/"
@@ -124,7 +125,7 @@ FIRST_USE_CALL = re.compile(
 
 def operator_class(name: str) -> str:
     """Return what an operator or region of that name is about, one of `CLASSES`; ``compute`` where nothing fits."""
-    folded = name.casefold()
+    folded = _OVERLOAD.sub(r"\g<name>", name.casefold())
     return next((kind for kind, pattern in _PATTERNS if pattern.search(folded)), "compute")
 
 

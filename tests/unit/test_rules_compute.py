@@ -211,3 +211,18 @@ def test_a_trace_without_host_claims_no_place(shared):
     places = [(one.location.module, one.location.file) for one in report.findings]
     assert places
     assert set(places) == {(None, None)}
+
+
+def test_one_interrupted_call_does_not_make_an_operator_dominant():
+    """Five calls of 1 ms and one of 95 ms, in which another process had the core: half of the time, but not the cause."""
+    usual = "steps 5 x 20ms\n  main 0ms..1ms aten::mul\n"
+    assert "dominant-operator" not in found(report_of(usual + "steps 1 x 100ms\n  main 0ms..95ms aten::mul\n"))
+    assert "dominant-operator" in found(report_of("steps 6 x 20ms\n  main 0ms..12ms aten::mul\n"))
+
+
+def test_custom_backward_functions_that_launch_kernels_themselves_are_named():
+    """A hand-written autograd function has no operator below its node: the node is what computes."""
+    report = report_of(
+        A100 + "steps 4 x 10ms\n  backward 0ms..1ms FlashAttnFuncBackward -> stream 7 0.5ms..8ms flash_bwd_kernel\n"
+    )
+    assert finding(report, "dominant-operator").location.op == "FlashAttnFuncBackward"

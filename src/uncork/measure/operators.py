@@ -133,6 +133,7 @@ def _part(groups: OperatorGroups, group: int, steps: int, peaks: Peaks | None) -
         cpu_total_ns=int(groups.cpu_total_ns[group]) // steps,
         device_self_ns=int(groups.device_self_ns[group]) // steps,
         device_total_ns=int(groups.device_total_ns[group]) // steps,
+        cpu_usual_ns=int(groups.cpu_usual_ns[group]) // steps,
         module=tree.modules[module] if module >= 0 else None,
         place=tree.places[place] if place >= 0 else None,
         shapes=_shapes(groups.argument(group, "Input Dims")),
@@ -214,7 +215,9 @@ def _sum(parts: list[Operator]) -> Operator:
     )
 
 
-_SUMMED = ("calls", "calls_per_step", "cpu_self_ns", "cpu_total_ns", "device_self_ns", "device_total_ns")
+_SUMMED = (
+    *("calls", "calls_per_step", "cpu_self_ns", "cpu_total_ns", "cpu_usual_ns", "device_self_ns", "device_total_ns"),
+)
 _SUMMED_IF_KNOWN = ("memory_bytes", "flop", "moved_bytes", "roof_ns")
 
 

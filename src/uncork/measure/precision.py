@@ -12,6 +12,8 @@ from uncork.tensorcores import is_misaligned
 
 REACHED_SHARE = 0.85
 """Share of the tensor cores' peak that large matrix products reach (ml-engineering's measurements: 0.77 to 0.87)."""
+WIDE = ("fp32", "tf32")
+NARROW = ("fp16", "bf16", "fp8")
 USUAL_SHARE = 0.6
 """Share of the peak outside tensor cores that is assumed where shapes do not tell."""
 
@@ -32,6 +34,7 @@ class Precision(Measurement):
         bf16: Whether they do bf16; None where it is not known.
         peaks: What the device can do, None where it is not known.
         products: The operators whose fp32 products take most time, largest first.
+        wide: The operators whose 32-bit matrix kernels take most time, largest first.
         misaligned: The operators of misaligned kernels, largest first.
     """
 
@@ -46,6 +49,7 @@ class Precision(Measurement):
     bf16: bool | None
     peaks: Peaks | None
     products: tuple[Operator, ...]
+    wide: tuple[Operator, ...]
     misaligned: tuple[Operator, ...]
 
     @classmethod
@@ -59,6 +63,7 @@ class Precision(Measurement):
         amd = is_amd(devices)
         products = [kernel for kernel in table.kernels if kernel.kind == "gemm" and kernel.precision == "fp32"]
         convs = [kernel for kernel in table.kernels if kernel.kind == "conv" and kernel.precision == "fp32"]
+        wide = [kernel.name for kernel in table.kernels if kernel.precision in WIDE]
         slow = [kernel for kernel in table.kernels if is_misaligned(kernel.name)]
         operators = _operators(rank)
         return cls(
@@ -72,7 +77,8 @@ class Precision(Measurement):
             tf32=False if amd else None if major is None else major >= TF32_SINCE,
             bf16=(half or None) if amd else None if major is None else major >= TF32_SINCE,
             peaks=known,
-            products=_launching(operators, {kernel.name for kernel in (*products, *convs)}),
+            products=_launching(operators, {kernel.name for kernel in products}),
+            wide=_launching(operators, set(wide)),
             misaligned=_launching(operators, {kernel.name for kernel in slow}),
         )
 
@@ -86,7 +92,8 @@ class Precision(Measurement):
         top, bottom = self.peaks.matrix_flop_per_s(precision), self.peaks.matrix_flop_per_s(now)
         if not top or not bottom:
             return None
-        reached = next((op.roofline_share for op in self.products if op.roofline_share), USUAL_SHARE)
+        known = (op.roofline_share for op in self.wide if op.precision == now and op.roofline_share)
+        reached = next(known, USUAL_SHARE)
         return max(REACHED_SHARE * top / bottom / min(reached, 1.0), 1.0)
 
 

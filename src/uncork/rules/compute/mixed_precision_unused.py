@@ -2,7 +2,7 @@
 
 from uncork.findings import Cost, Evidence, Gain, Location
 from uncork.measure import Ranks
-from uncork.measure.precision import Precision
+from uncork.measure.precision import NARROW, WIDE, Precision
 from uncork.measure.step_ledger import StepLedger
 from uncork.rules.rule import rule
 from uncork.rules.worth import charge, sure
@@ -13,8 +13,6 @@ MOST_HALF_SHARE = 0.1
 """XProf speaks of unused half precision where less than a tenth of the device's compute is in 16 bits."""
 USUAL_SPEEDUP = (1.5, 3.0)
 """NVIDIA's figures for automatic mixed precision on V100 and later: 1.5 to 3 ×, for whole networks."""
-WIDE = ("fp32", "tf32")
-NARROW = ("fp16", "bf16", "fp8")
 
 
 @rule()
@@ -28,7 +26,7 @@ def mixed_precision_unused(precisions: Ranks[Precision], ledgers: Ranks[StepLedg
     now = max(WIDE, key=lambda name: precision.matrix_ns.get(name, 0))
     high = precision.speedup(kind, now) or USUAL_SPEEDUP[1]
     low = min(USUAL_SPEEDUP[0], 1 + (high - 1) / 2)
-    largest = precision.products[0] if precision.products else None
+    largest = precision.wide[0] if precision.wide else None
     half_ns = sum(precision.matrix_ns.get(name, 0) for name in NARROW)
     return Cost(
         ns_per_step=cost.ns,
