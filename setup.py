@@ -7,7 +7,8 @@ try:
 except ImportError:
     modules = []
 else:
-    scan = Extension("uncork.readers.scan", ["src/uncork/readers/scan.pyx"], optional=True)
-    modules = cythonize([scan], language_level=3)
+    modules = cythonize([Extension("uncork.readers.scan", ["src/uncork/readers/scan.pyx"])], language_level=3)
+    for module in modules:
+        module.optional = True  # a failure to compile is told, and the installation goes on
 
 setup(ext_modules=modules)
