@@ -1,4 +1,4 @@
-"""Feeds damaged traces to both scanners, the compiled one built with AddressSanitizer, and compares what they make of them.
+"""Feeds damaged traces to both scanners, the compiled one under AddressSanitizer, and compares what comes out.
 
     python bench/reading/fuzz.py --minutes 60          # builds, then mutates the seeds below; stops at the first fault
     python bench/reading/fuzz.py --minutes 5 --seed 3  # the same mutations again with --seed
@@ -24,16 +24,41 @@ from typing import cast
 ROOT = Path(__file__).parent.parent.parent
 
 SEEDS = (
-    b'{"schemaVersion": 1, "traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": "7", '
-    b'"ts": 1712195495519806.264, "dur": 1.5, "args": {"Input Dims": [[2, 3], []], "x": -0.125e-3, "n": null}},'
-    b'{"ph":"s","id":5,"pid":1,"tid":"7","ts":1e3,"cat":"ac2g","name":"ac2g"}], "baseTimeNanoseconds": 17}',
-    b'[{"name":"a\\u0062\\n\\"c\\"\\\\","ph":"i","s":"t","ts":"-0.5","pid":null,"tid":4,"args":{}},\n {"ph":"X",'
-    b'"ts":9007199254740993.0005,"dur":0.00049999,"args":{"big":123456789012345678901,"f":1.7976931348623157e308}}]',
-    b'{"traceEvents": {"traceEvents": [\n  {\n    "ph": "X", "name": "\xd0\xba\xff", "ts": 1, "dur": 2,\n    "args": '
-    b'{\n      "a": {"b": [true, false, {"c": "}, {"}]}, "d": "" \n    }\n  },\n  {"ph": "E", "ts": 3}\n ]}}',
+    (
+        b'{"schemaVersion": 1, "traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": "7", '
+        b'"ts": 1712195495519806.264, "dur": 1.5, "args": {"Input Dims": [[2, 3], []], "x": -0.125e-3, "n": null}},'
+        b'{"ph":"s","id":5,"pid":1,"tid":"7","ts":1e3,"cat":"ac2g","name":"ac2g"}], "baseTimeNanoseconds": 17}'
+    ),
+    (
+        b'[{"name":"a\\u0062\\n\\"c\\"\\\\","ph":"i","s":"t","ts":"-0.5","pid":null,"tid":4,"args":{}},\n {"ph":"X",'
+        b'"ts":9007199254740993.0005,"dur":0.00049999,"args":{"big":123456789012345678901,"f":1.7976931348623157e308}}]'
+    ),
+    (
+        b'{"traceEvents": {"traceEvents": [\n  {\n    "ph": "X", "name": "\xd0\xba\xff", "ts": 1, "dur": 2,\n    '
+        b'"args": {\n      "a": {"b": [true, false, {"c": "}, {"}]}, "d": "" \n    }\n  },\n  {"ph": "E", "ts": 3}\n ]}}'
+    ),
 )
-WORDS = (b'"', b"\\", b"{", b"}", b"[", b"]", b",", b":", b"\0", b"\n", b"\xff", b"\\u00", b"\\ud800", b"NaN", b"-", b"1e", b"0",
-         b"9" * 40, b'"ts":', b'"args":{', b'{"ph":"X",', b"null", b"tru", b" " * 9, b"[" * 80, b'"External id": 1')  # fmt: skip
+WORDS = (
+    *(
+        b'"',
+        b"\\",
+        b"{",
+        b"}",
+        b"[",
+        b"]",
+        b",",
+        b":",
+        b"\0",
+        b"\n",
+        b"\xff",
+        b"\\u00",
+        b"\\ud800",
+        b"NaN",
+        b"-",
+        b"1e",
+    ),
+    *(b"0", b"9" * 40, b'"ts":', b'"args":{', b'{"ph":"X",', b"null", b"tru", b" " * 9, b"[" * 80, b'"External id": 1'),
+)
 
 
 def mutated(dice: random.Random) -> bytes:
@@ -79,10 +104,11 @@ def fault_of(text: bytes, size: int) -> str:
     """Return what is wrong with how a text is read, empty if nothing."""
     sys.path.insert(0, str(ROOT))
     from tests.unit.test_readers_scanners import rows_of
+    from uncork.readers.scan import CompiledScanner
+
     from uncork.errors import UncorkError
     from uncork.readers.document import Text, scan
     from uncork.readers.portable import PortableScanner
-    from uncork.readers.scan import CompiledScanner
 
     results: list[object] = []
     for scanner in (PortableScanner, CompiledScanner):
@@ -95,10 +121,18 @@ def fault_of(text: bytes, size: int) -> str:
                 return "more events than braces"
             results.append(rows_of(scanned))
     try:
-        json.loads(text)
+        json.loads(text, parse_constant=int)
     except (ValueError, RecursionError):
         return ""
-    return "" if repr(results[0]) == repr(results[1]) else "the scanners differ on a valid text"
+    return "" if results[0] == results[1] else "the scanners differ on a valid text"
+
+
+def exception_or_fault(text: bytes, size: int) -> str:
+    """Return what is wrong with how a text is read, exceptions too."""
+    try:
+        return fault_of(text, size)
+    except Exception as error:  # noqa: BLE001 — any exception is a finding
+        return repr(error)
 
 
 def fuzz(minutes: float, seed: int, work: Path) -> int:
@@ -109,10 +143,7 @@ def fuzz(minutes: float, seed: int, work: Path) -> int:
     while time.monotonic() < stop:
         text, size = mutated(dice), dice.choice((1 << 30, 1, 7, 64, 500))
         (work / "last.json").write_bytes(text)
-        try:
-            fault = fault_of(text, size)
-        except Exception as error:  # noqa: BLE001 — any exception is a finding
-            fault = repr(error)
+        fault = exception_or_fault(text, size)
         if fault:
             (work / "fault.json").write_bytes(text)
             print(f"after {count} texts: {fault} (pieces of {size}); see {work / 'fault.json'}")
