@@ -132,15 +132,15 @@ def _too_short(counts: RecordingQuality, _: Facts) -> Quality | None:
 
 
 def _warm_up(counts: RecordingQuality, _: Facts) -> Quality | None:
-    """Return that the first steps are longer than the others: they should not be in the mean (pitfall 1)."""
-    steps = counts.step_ns
+    """Return that the first steps are longer than the others, left out or not (pitfall 1)."""
+    steps = np.append(counts.left_out_ns, counts.step_ns)
     if len(steps) < 3:
         return None
-    median = float(np.median(steps[1:]))
-    slow = int(np.argmin(np.append(steps > SLOW_FIRST_STEP * median, values=False)))
+    slow = len(counts.left_out_ns) or int(steps[0] > SLOW_FIRST_STEP * np.median(steps[1:]))
     if not slow:
         return None
-    return Quality("warm-up-included", WARNING, float(steps[:slow].sum() / steps.sum()), {"steps": slow})
+    severity = INFO if counts.left_out_ns else WARNING
+    return Quality("warm-up-included", severity, float(steps[:slow].sum() / steps.sum()), {"steps": slow})
 
 
 def _no_steps(counts: RecordingQuality, _: Facts) -> Quality | None:

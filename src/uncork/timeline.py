@@ -1,14 +1,14 @@
 """Timeline: one rank's events in order: who nests in whom, what runs on the device, who launched it."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from uncork.events import EventTable, Kind
-from uncork.intervals import Intervals, intervals, total_ns
+from uncork.intervals import Intervals, covered_ns, intervals, total_ns
 from uncork.nesting import HostSlices, nest
 from uncork.operators import LOADER_FRAME, operator_class
 from uncork.recording import Recording
@@ -26,6 +26,11 @@ QUEUED_BEFORE_NS = 1_000_000
 """A first kernel that starts later than this after its launch waited for work that was not recorded: an idle
 device takes 5–50 µs (diagnosis section 9.3)."""
 
+WARM_UP_RATIO = 3
+"""A first step that takes this many times the median of the others, the loader aside, is warm-up (pitfall 1 of the
+source article; labelled traces: up to 2.6 in steady ones, 3.2 and more where first uses fill it)."""
+LEAST_STEPS_WITH_WARM_UP = 3
+"""Fewer steps cannot tell a slow first one from a slow one."""
 STRAY_SHARE = 0.01
 """Records that hold less than this share of the device's work, before a gap longer than all the rest, are strays."""
 
@@ -71,6 +76,7 @@ class Steps:
         names: The marks' names; one empty text where there are none.
         ends_early_share: Share of the window in which the device still works after the last mark's end; where it is
             over `RUNS_AHEAD_SHARE`, steps are bounded by their first work on the device.
+        left_out_ns: Durations of marked steps at the beginning that are left out as warm-up.
     """
 
     start_ns: IntArray
@@ -78,6 +84,7 @@ class Steps:
     marked: bool
     names: tuple[str, ...]
     ends_early_share: float = 0.0
+    left_out_ns: tuple[int, ...] = ()
 
     def __len__(self) -> int:
         """Return the number of steps."""
@@ -201,7 +208,7 @@ class Timeline:
 
     @cached_property
     def steps(self) -> Steps:
-        """Return the marked steps, the last as long as what it launched; else the window as one step."""
+        """Return the marked steps after warm-up, the last with all that it launched; else the window as one step."""
         table = self.events
         rows = np.flatnonzero(self.is_step_mark & table.of_kind(Kind.USER_ANNOTATION, Kind.CPU_OP))
         rows = rows[(table.track[rows] == self.main_track) & (table.dur_ns[rows] > 0)]
@@ -214,7 +221,26 @@ class Timeline:
             return Steps(np.array([start], np.int64), np.array([end], np.int64), marked=False, names=("",))
         start = table.ts_ns[rows]
         end = np.minimum(table.end_ns[rows], np.append(start[1:], np.iinfo(np.int64).max))
-        return self._to_device_end(start, end, tuple(table.names(rows)))
+        return self._without_warm_up(self._to_device_end(start, end, tuple(table.names(rows))))
+
+    def _without_warm_up(self, steps: Steps) -> Steps:
+        """Return steps without first ones that are many times as long as the others, whatever the loader took."""
+        if len(steps) < LEAST_STEPS_WITH_WARM_UP:
+            return steps
+        own = steps.dur_ns - covered_ns(self.loader_waits, steps.start_ns, steps.end_ns)
+        first = 0
+        while len(steps) - first >= LEAST_STEPS_WITH_WARM_UP and own[first] > WARM_UP_RATIO * np.median(
+            own[first + 1 :]
+        ):
+            first += 1
+        left_out = tuple(steps.dur_ns[:first].tolist())
+        return replace(
+            steps,
+            start_ns=steps.start_ns[first:],
+            end_ns=steps.end_ns[first:],
+            names=steps.names[first:],
+            left_out_ns=left_out,
+        )
 
     def _to_device_end(self, start: IntArray, end: IntArray, names: tuple[str, ...]) -> Steps:
         """Return marked steps that reach to the end of the work they launched."""

@@ -151,3 +151,18 @@ def test_children_that_outlive_their_parent_are_cut_and_counted() -> None:
     assert slices.clipped == 1
     assert slices.end_ns.tolist() == [slices.start_ns[0] + 10 * MS] * 2
     assert slices.self_ns.tolist() == [6 * MS, 4 * MS]
+
+
+def test_first_steps_many_times_as_long_are_left_out_as_warm_up() -> None:
+    """A first step of 100 ms before three of 10 ms is left out; one that only waited for the loader is not."""
+    text = """
+        steps 1 x 100ms
+          main 0ms..95ms WHAT
+        steps 3 x 10ms
+          main 0ms..9ms aten::mm
+    """
+    warm = timeline(text.replace("WHAT", "aten::mm")).steps
+    assert warm.names == ("ProfilerStep#2", "ProfilerStep#3", "ProfilerStep#4")
+    assert warm.left_out_ns == (100 * MS,)
+    loading = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
+    assert timeline(text.replace("WHAT", loading)).steps.left_out_ns == ()

@@ -30,12 +30,14 @@ class WarmUp(Measurement):
         ledger, steps = rank.ledger, rank.timeline.steps
         total = int(ledger.step_ns.sum())
         used = int(ledger.ns[ledger.causes.index("first_use")].sum()) if "first_use" in ledger.causes else 0
-        enough = steps.marked and len(steps) >= LEAST_STEPS
+        enough = steps.marked and len(steps) + len(steps.left_out_ns) >= LEAST_STEPS
         if not enough and not used:
             raise MissingEvidence("steps")
-        others = float(np.median(ledger.step_ns[1:])) if enough else 0.0
+        # Steps that are left out as warm-up already are before those of the ledger.
+        in_order = np.append(steps.left_out_ns, ledger.step_ns)
+        others = float(np.median(in_order[1:])) if enough else 0.0
         return cls(
-            first_ns=int(ledger.step_ns[0]),
-            ratio=float(ledger.step_ns[0]) / others if others else 0.0,
+            first_ns=int(in_order[0]),
+            ratio=float(in_order[0]) / others if others else 0.0,
             first_use_share=used / total if total else 0.0,
         )
