@@ -65,7 +65,9 @@ def main() -> None:
         for name, got in best.items():
             factor = got["cpu_s"] / best["plain"]["cpu_s"]
             print(f"| {program} | {name} | {got['cpu_s']:.2f} | {factor:.2f} | {got['rss_mib']:.0f} |")
-        stops = ", ".join(f"{one['name']} {one['stop_ns'] / 1e6:.0f} ms" for one in told["windows"] if one["stop_ns"] > 1e6)
+        stops = ", ".join(
+            f"{one['name']} {one['stop_ns'] / 1e6:.0f} ms" for one in told["windows"] if one["stop_ns"] > 1e6
+        )
         print(f"\n{program}: {told['steps_seen']} steps by rule {told['step_rule']}; stop and export: {stops}\n")
 
 

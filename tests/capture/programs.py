@@ -96,7 +96,9 @@ def compiled():
         optimizer.step()
         print(loss.item().hex())
     breaks = sum(torch._dynamo.utils.counters["graph_break"].values())
-    print("graphs", counter.frame_count, "breaks", breaks, "recompiles", len(torch._dynamo.utils.counters["recompiles"]))
+    print(
+        "graphs", counter.frame_count, "breaks", breaks, "recompiles", len(torch._dynamo.utils.counters["recompiles"])
+    )
 
 
 def two_models():

@@ -34,7 +34,7 @@ def main(part):
 
     setattr(getattr(module, owner_name) if owner_name else module, name, broken)
     if part == "files":
-        importlib.import_module("uncork.capture.recorder").write_json = broken
+        importlib.import_module("uncork.capture.journal").write_json = broken
 
 
 if __name__ == "__main__":

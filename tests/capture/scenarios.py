@@ -352,7 +352,12 @@ def main():
         inside.recorder.begin_anew()
         expected = scenario()
         finder = inside.recorder.finder
-        seen[scenario.__name__] = [expected, finder.seen + finder.step_is_open, finder.rule, inside.recorder.faults]
+        seen[scenario.__name__] = [
+            expected,
+            finder.seen + finder.step_is_open,
+            finder.rule,
+            inside.recorder.journal.faults,
+        ]
     sys.stdout.write(json.dumps(seen))
 
 

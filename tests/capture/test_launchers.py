@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.capture.runs import Run, command, environment, plain, record
+from tests.capture.runs import Run, command, plain, record
 from uncork import readers
 
 pytestmark = pytest.mark.torch
@@ -39,7 +39,8 @@ def test_each_rank_has_its_folder(torchrun: Run) -> None:
 def test_ranks_stop_at_the_same_steps(torchrun: Run) -> None:
     """Windows of both ranks hold the same steps: a rank that stops alone makes the others wait."""
     held = [
-        [(one["name"], one["first_step"], len(one["step_ns"])) for one in torchrun.told(rank)["windows"]] for rank in (0, 1)
+        [(one["name"], one["first_step"], len(one["step_ns"])) for one in torchrun.told(rank)["windows"]]
+        for rank in (0, 1)
     ]
     assert held[0] == held[1]
     assert {"light", "deep"} <= {name for name, _, _ in held[0]}

@@ -15,7 +15,9 @@ HERE = Path(__file__).parent
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list]:
     """Run every scenario, all in one process."""
-    run = record(tmp_path_factory.mktemp("steps") / "run", [str(HERE / "scenarios.py")], cwd=HERE.parent.parent, skip=10**9)
+    run = record(
+        tmp_path_factory.mktemp("steps") / "run", [str(HERE / "scenarios.py")], cwd=HERE.parent.parent, skip=10**9
+    )
     assert run.code == 0, run.err
     return json.loads(run.out)
 

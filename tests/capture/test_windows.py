@@ -85,7 +85,7 @@ def test_deep_window_holds_stacks_shapes_and_memory(recording: Recording) -> Non
 
 
 def test_functions_are_of_the_program_only(recording: Recording) -> None:
-    """cProfile counted ten steps of four items each, and lists no function of the recorder."""
+    """CProfile counted ten steps of four items each, and lists no function of the recorder."""
     functions = recording.functions
     assert functions is not None
     place = functions.name.index("__getitem__")
@@ -103,7 +103,13 @@ def test_settings_tell_of_the_live_objects(recording: Recording) -> None:
     assert told["optimizer_state_bytes"] == 2 * 780 + 4 * 4
     assert told["optimizer"] == "AdamW"
     assert str(told["dataset_file"]).endswith("training.py")
-    assert Path(TRAINING).read_text().splitlines()[int(str(told["dataset_line"])) - 1].strip().startswith("def __getitem__")
+    assert (
+        Path(TRAINING)
+        .read_text()
+        .splitlines()[int(str(told["dataset_line"])) - 1]
+        .strip()
+        .startswith("def __getitem__")
+    )
 
 
 def test_times_of_steps_agree_with_the_trace(long_run: Run, recording: Recording) -> None:

@@ -8,9 +8,9 @@ keeps to the standard library, and touches torch only after the program's own im
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from uncork.capture.arming import trigger
     from uncork.capture.options import CaptureOptions
     from uncork.capture.supervisor import CaptureResult, record
-    from uncork.capture.arming import trigger
 
 __all__ = ["CaptureOptions", "CaptureResult", "record", "trigger"]
 
@@ -22,8 +22,8 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401  # the watched program must not pay for the supervisor's imports
-    """Return a public name, importing its home when it is first asked for."""
+def __getattr__(name: str) -> Any:
+    """Return a public name, importing its home when first asked: the watched program must not pay for it."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import importlib

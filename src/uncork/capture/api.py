@@ -7,7 +7,9 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+from typing_extensions import Self
 
 from uncork.capture import inside
 from uncork.capture.files import write_json
@@ -37,6 +39,9 @@ def region(name: str) -> Iterator[None]:
         yield
 
 
+S = TypeVar("S", bound="Session")
+
+
 class Session:
     """A recording made inside this process, as ``with uncork.record() as run:``.
 
@@ -51,7 +56,7 @@ class Session:
         self._options = options or CaptureOptions()
         self._begun_ns = 0
 
-    def __enter__(self) -> "Session":
+    def __enter__(self) -> Self:
         """Begin to record the steps that follow."""
         self.folder.mkdir(parents=True, exist_ok=True)
         self.folder = self.folder.resolve()
@@ -78,14 +83,8 @@ class Session:
             },
         )
 
-    def report(self) -> Any:  # noqa: ANN401  # an `uncork.report.Report`; the analysis is not imported before
-        """Return the analysis of what was recorded."""
-        import importlib
 
-        return importlib.import_module("uncork.pipeline").analyze([self.folder])
-
-
-def record(folder: str | os.PathLike[str] | None = None, **options: Any) -> Session:  # noqa: ANN401
+def record(folder: str | os.PathLike[str] | None = None, **options: Any) -> Session:
     """Return a recording to be used in a ``with`` statement; options as in `CaptureOptions`.
 
     Args:

@@ -8,6 +8,7 @@ import functools
 import threading
 import weakref
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 from uncork.capture.imports import AfterImport
@@ -23,25 +24,6 @@ class Depth(threading.local):
     value = 0
 
 
-def install(torch: Any, recorder: Recorder, after: AfterImport) -> None:
-    """Patch what the program has imported, and the rest once it does."""
-    recorder.torch = torch
-    compiling = torch.compiler.is_compiling
-    updates = Depth()
-    in_backward = _hook_backward(torch, recorder, compiling)
-    _hook_optimizers(torch, recorder, after, compiling, updates, in_backward)
-    _hook_scaler(torch, recorder, compiling, updates, in_backward)
-    _hook_modules(torch, recorder, compiling)
-    _hook_profilers(recorder)
-    after.when("transformers.generation.utils", lambda module: _hook_generate(module, recorder, compiling))
-
-
-def version(torch: Any) -> tuple[int, int]:
-    """Return major and minor version of torch."""
-    major, minor = str(torch.__version__).split("+")[0].split(".")[:2]
-    return int(major), int(minor)
-
-
 class InBackward(threading.local):
     """Where a thread is with respect to backward.
 
@@ -54,10 +36,56 @@ class InBackward(threading.local):
     updated = False
 
 
-def _hook_backward(torch: Any, recorder: Recorder, compiling: Callable[[], bool]) -> InBackward:
-    """Patch ``torch.autograd.backward``, which ``Tensor.backward`` calls; return where threads are inside it."""
-    original = torch.autograd.backward
-    inside = InBackward()
+@dataclass(frozen=True)
+class Watch:
+    """What the patches share.
+
+    Args:
+        torch: The program's torch.
+        recorder: Whom they tell.
+        after: Calls back when the program imports something more.
+        compiling: Whether torch.compile traces the code that runs.
+        updates: How deep a thread is in updates: optimisers may step others, and scalers do.
+        in_backward: Where a thread is with respect to backward.
+    """
+
+    torch: Any
+    recorder: Recorder
+    after: AfterImport
+    compiling: Callable[[], bool]
+    updates: Depth = field(default_factory=Depth)
+    in_backward: InBackward = field(default_factory=InBackward)
+
+    def updated(self, key: int) -> None:
+        """Tell the recorder of one update (an optimiser's step, or an attempt that a scaler skipped)."""
+        if self.in_backward.depth:
+            self.in_backward.updated = True
+        elif self.recorder.finder.rule != "mark" and self.recorder.is_ours():
+            self.recorder.take(self.recorder.finder.update(key))
+
+
+def install(torch: Any, recorder: Recorder, after: AfterImport) -> None:
+    """Patch what the program has imported, and the rest once it does."""
+    recorder.torch = torch
+    watch = Watch(torch, recorder, after, torch.compiler.is_compiling)
+    _hook_backward(watch)
+    _hook_optimizers(watch)
+    _hook_scaler(watch)
+    _hook_modules(watch)
+    _hook_profilers(recorder)
+    after.when("transformers.generation.utils", lambda module: _hook_generate(module, watch))
+
+
+def version(torch: Any) -> tuple[int, int]:
+    """Return major and minor version of torch."""
+    major, minor = str(torch.__version__).split("+")[0].split(".")[:2]
+    return int(major), int(minor)
+
+
+def _hook_backward(watch: Watch) -> None:
+    """Patch ``torch.autograd.backward``, which ``Tensor.backward`` calls."""
+    original, recorder, compiling = watch.torch.autograd.backward, watch.recorder, watch.compiling
+    inside = watch.in_backward
 
     @functools.wraps(original)
     def backward(*args: Any, **kwargs: Any) -> Any:
@@ -69,10 +97,10 @@ def _hook_backward(torch: Any, recorder: Recorder, compiling: Callable[[], bool]
         finally:
             inside.depth -= 1
         if inside.depth == 0:
-            recorder.guard(lambda: ended(inside))
+            recorder.guard(ended)
         return result
 
-    def ended(inside: InBackward) -> None:
+    def ended() -> None:
         updated, inside.updated = inside.updated, False
         if recorder.finder.rule == "mark" or not recorder.is_ours():
             return
@@ -80,20 +108,13 @@ def _hook_backward(torch: Any, recorder: Recorder, compiling: Callable[[], bool]
             recorder.thread = threading.get_ident()
         recorder.take(recorder.finder.backward(updated_inside=updated))
 
-    torch.autograd.backward = backward
-    return inside
+    watch.torch.autograd.backward = backward
 
 
-def _hook_optimizers(
-    torch: Any,
-    recorder: Recorder,
-    after: AfterImport,
-    compiling: Callable[[], bool],
-    updates: Depth,
-    in_backward: InBackward,
-) -> None:
+def _hook_optimizers(watch: Watch) -> None:
     """Wrap each optimiser class's ``step`` from outside, so that boundaries lie outside torch's own region of it."""
-    optimizer_class = torch.optim.Optimizer
+    optimizer_class, recorder, compiling = watch.torch.optim.Optimizer, watch.recorder, watch.compiling
+    updates = watch.updates
     patch = optimizer_class._patch_step_function
 
     @functools.wraps(patch)
@@ -102,8 +123,8 @@ def _hook_optimizers(
         recorder.guard(lambda: wrap(self))
 
     def wrap(optimizer: Any) -> None:
-        recorder.seen["optimizers"].append(weakref.ref(optimizer))
-        del recorder.seen["optimizers"][:-16]
+        recorder.journal.seen["optimizers"].append(weakref.ref(optimizer))
+        del recorder.journal.seen["optimizers"][:-16]
         recorder.take(recorder.finder.optimizer_built())
         step_of_class = type(optimizer).step
         if getattr(step_of_class, "_uncork", False):
@@ -119,30 +140,23 @@ def _hook_optimizers(
             finally:
                 updates.value -= 1
                 if updates.value == 0:
-                    recorder.guard(lambda: updated(recorder, id(self), in_backward))
+                    recorder.guard(lambda: watch.updated(id(self)))
 
         step.hooked = step._uncork = True  # type: ignore[attr-defined]
         # A compiled ``optimizer.step`` runs ours as plain Python and compiles torch's below it, as without us.
-        after.when("torch._dynamo.eval_frame", lambda dynamo: recorder.guard(lambda: dynamo.skip_code(step.__code__)))
+        ours: Any = step
+        watch.after.when(
+            "torch._dynamo.eval_frame", lambda dynamo: recorder.guard(lambda: dynamo.skip_code(ours.__code__))
+        )
         type(optimizer).step = step
 
     optimizer_class._patch_step_function = _patch_step_function
 
 
-def updated(recorder: Recorder, key: int, in_backward: InBackward) -> None:
-    """Tell the recorder of one update (an optimiser's step, or an attempt that a scaler skipped)."""
-    if in_backward.depth:
-        in_backward.updated = True
-    elif recorder.finder.rule != "mark" and recorder.is_ours():
-        recorder.take(recorder.finder.update(key))
-
-
-def _hook_scaler(
-    torch: Any, recorder: Recorder, compiling: Callable[[], bool], updates: Depth, in_backward: InBackward
-) -> None:
+def _hook_scaler(watch: Watch) -> None:
     """Count a gradient scaler's attempts: a step it skips for infinite gradients is a step of the loop."""
-    scaler_class = torch.amp.GradScaler
-    original = scaler_class.step
+    scaler_class, recorder, compiling = watch.torch.amp.GradScaler, watch.recorder, watch.compiling
+    original, updates = scaler_class.step, watch.updates
 
     @functools.wraps(original)
     def step(self: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
@@ -154,23 +168,24 @@ def _hook_scaler(
         finally:
             updates.value -= 1
             if updates.value == 0:
-                recorder.guard(lambda: updated(recorder, id(optimizer), in_backward))
+                recorder.guard(lambda: watch.updated(id(optimizer)))
 
     scaler_class.step = step
 
 
-def _hook_modules(torch: Any, recorder: Recorder, compiling: Callable[[], bool]) -> None:
+def _hook_modules(watch: Watch) -> None:
     """Patch ``nn.Module.__call__``: module regions while a trace is recorded, and forwards for the inference rule."""
-    module_class = torch.nn.Module
-    original = module_class.__call__
-    region = torch._C._profiler._RecordFunctionFast
-    regions, finder, depth = recorder.regions, recorder.finder, Depth()
+    module_class = watch.torch.nn.Module
+    original, compiling = module_class.__call__, watch.compiling
+    region = watch.torch._C._profiler._RecordFunctionFast
+    recorder, regions, finder = watch.recorder, watch.recorder.regions, watch.recorder.finder
+    outermost = Outermost(watch, original)
 
     def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807
         if compiling():
             return original(self, *args, **kwargs)
         if regions.on:
-            name = named(self)
+            name = outermost.name(self)
             if name is not None:
                 with region(name):
                     return original(self, *args, **kwargs)
@@ -178,28 +193,43 @@ def _hook_modules(torch: Any, recorder: Recorder, compiling: Callable[[], bool])
             return outermost(self, args, kwargs)
         return original(self, *args, **kwargs)
 
-    def named(module: Any) -> str | None:
+    module_class.__call__ = __call__
+
+
+class Outermost:
+    """Calls a module and tells the recorder if no other module's call is around it.
+
+    Args:
+        watch: What the patches share.
+        original: torch's own call.
+    """
+
+    def __init__(self, watch: Watch, original: Callable[..., Any]) -> None:
+        self._recorder, self._original, self._depth = watch.recorder, original, Depth()
+
+    def __call__(self, module: Any, args: Any, kwargs: Any) -> Any:
+        """Return what the module returns."""
+        if self._depth.value == 0:
+            self._recorder.guard(lambda: self._entered(module))
+        self._depth.value += 1
         try:
-            return regions.name(module)
+            return self._original(module, *args, **kwargs)
+        finally:
+            self._depth.value -= 1
+
+    def name(self, module: Any) -> str | None:
+        """Return the name of a module's region, or None after a fault of ours."""
+        try:
+            return self._recorder.regions.name(module)
         except Exception:
-            recorder.break_down()
+            self._recorder.break_down()
             return None
 
-    def outermost(module: Any, args: Any, kwargs: Any) -> Any:
-        if depth.value == 0:
-            recorder.guard(lambda: entered(module))
-        depth.value += 1
-        try:
-            return original(module, *args, **kwargs)
-        finally:
-            depth.value -= 1
-
-    def entered(module: Any) -> None:
+    def _entered(self, module: Any) -> None:
+        recorder = self._recorder
         recorder.saw_model(module)
-        if finder.wants_forwards and recorder.is_ours() and finder.rule != "mark":
-            recorder.take(finder.forward())
-
-    module_class.__call__ = __call__
+        if recorder.finder.wants_forwards and recorder.is_ours() and recorder.finder.rule != "mark":
+            recorder.take(recorder.finder.forward())
 
 
 def _hook_profilers(recorder: Recorder) -> None:
@@ -232,9 +262,9 @@ def _hook_profilers(recorder: Recorder) -> None:
     pair(low.profile, "__enter__", "__exit__")
 
 
-def _hook_generate(module: Any, recorder: Recorder, compiling: Callable[[], bool]) -> None:
+def _hook_generate(module: Any, watch: Watch) -> None:
     """Patch Hugging Face's ``generate``: one call is one step of an inference loop."""
-    mixin = module.GenerationMixin
+    mixin, recorder, compiling = module.GenerationMixin, watch.recorder, watch.compiling
     original, depth = mixin.generate, Depth()
 
     @functools.wraps(original)

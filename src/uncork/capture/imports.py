@@ -21,7 +21,7 @@ class AfterImport:
             return
         self._waiting[name] = then
         if self not in sys.meta_path:
-            sys.meta_path.insert(0, self)  # type: ignore[arg-type]
+            sys.meta_path.insert(0, self)
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None

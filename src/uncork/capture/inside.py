@@ -147,5 +147,3 @@ def _forked() -> None:
             recorder.after_fork()
         except Exception:
             recorder.broken = True
-
-

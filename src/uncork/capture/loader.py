@@ -37,7 +37,7 @@ class TimedDataset:
 
 
 def time_fetchers(fetch_module: Any, writer: Callable[[], SpanWriter | None], guard: Callable[..., object]) -> None:
-    """Patch both fetchers: spans ``fetch`` (the items of a batch; value: how many), ``item_max`` (index) and ``collate`` (bytes)."""
+    """Patch both fetchers: spans ``fetch`` (a batch's items; value: how many), ``item_max`` and ``collate`` (bytes)."""
     for fetcher in (fetch_module._MapDatasetFetcher, fetch_module._IterableDatasetFetcher):
         _time_fetcher(fetcher, writer, guard)
 
@@ -50,43 +50,64 @@ def _time_fetcher(fetcher: Any, writer: Callable[[], SpanWriter | None], guard: 
         spans = writer()
         if spans is None or not spans.on:
             return original(self, index)
-        guard(lambda: prepare(self))
+        guard(lambda: FetchTimes.of(self).begin())
         begun_ns = clock()
         data = original(self, index)
-        guard(lambda: ended(self, spans, begun_ns, clock(), data, index))
+        guard(lambda: FetchTimes.of(self).end(spans, begun_ns, data, index))
         return data
 
-    def prepare(self: Any) -> None:
-        if getattr(self, "_uncork", None) is None:
-            self._uncork = {"collate": (0, 0)}
-            collate, times = self.collate_fn, self._uncork
-
-            def timed_collate(items: Any) -> Any:
-                begun_ns = clock()
-                batch = collate(items)
-                times["collate"] = (begun_ns, clock())
-                return batch
-
-            self.collate_fn = timed_collate
-            if self.auto_collation and hasattr(self.dataset, "__getitem__") and not hasattr(self, "dataset_iter"):
-                if not getattr(self.dataset, "__getitems__", None):
-                    self.dataset = self._uncork["items"] = TimedDataset(self.dataset)
-        items = self._uncork.get("items")
-        if items is not None:
-            items.slowest_ns = 0
-
-    def ended(self: Any, spans: SpanWriter, begun_ns: int, ended_ns: int, data: Any, index: Any) -> None:
-        collate_begun_ns, collate_ended_ns = self._uncork["collate"]
-        count = len(index) if self.auto_collation and hasattr(index, "__len__") else 1
-        collated = collate_begun_ns >= begun_ns
-        spans.add("fetch", begun_ns, collate_begun_ns if collated else ended_ns, count)
-        if collated:
-            spans.add("collate", collate_begun_ns, collate_ended_ns, batch_bytes(data))
-        items = self._uncork.get("items")
-        if items is not None and items.slowest_ns:
-            spans.add("item_max", items.slowest_begun_ns, items.slowest_begun_ns + items.slowest_ns, items.slowest_index)
-
     fetcher.fetch = fetch
+
+
+class FetchTimes:
+    """The parts of one fetcher's work, timed through stand-ins for its dataset and its collate function.
+
+    Args:
+        fetcher: The fetcher, whose two attributes are replaced.
+    """
+
+    def __init__(self, fetcher: Any) -> None:
+        self._batched = bool(fetcher.auto_collation)
+        self._collated = (0, 0)
+        self._items: TimedDataset | None = None
+        self._collate = fetcher.collate_fn
+        fetcher.collate_fn = self.collate
+        by_item = self._batched and not hasattr(fetcher, "dataset_iter") and hasattr(fetcher.dataset, "__getitem__")
+        if by_item and not getattr(fetcher.dataset, "__getitems__", None):
+            fetcher.dataset = self._items = TimedDataset(fetcher.dataset)
+
+    @classmethod
+    def of(cls, fetcher: Any) -> "FetchTimes":
+        """Return the times of a fetcher, which carries them."""
+        found = getattr(fetcher, "_uncork", None)
+        if found is None:
+            found = fetcher._uncork = cls(fetcher)
+        return found
+
+    def collate(self, items: Any) -> Any:
+        """Return the batch as the program's own function makes it."""
+        begun_ns = clock()
+        batch = self._collate(items)
+        self._collated = (begun_ns, clock())
+        return batch
+
+    def begin(self) -> None:
+        """Forget the slowest item of the batch before."""
+        if self._items is not None:
+            self._items.slowest_ns = 0
+
+    def end(self, spans: SpanWriter, begun_ns: int, data: Any, index: Any) -> None:
+        """Write the spans of one batch."""
+        ended_ns, (collating_ns, collated_ns) = clock(), self._collated
+        collated = collating_ns >= begun_ns
+        count = len(index) if self._batched and hasattr(index, "__len__") else 1
+        spans.add("fetch", begun_ns, collating_ns if collated else ended_ns, count)
+        if collated:
+            spans.add("collate", collating_ns, collated_ns, batch_bytes(data))
+        items = self._items
+        if items is not None and items.slowest_ns:
+            begun_ns = items.slowest_begun_ns
+            spans.add("item_max", begun_ns, begun_ns + items.slowest_ns, items.slowest_index)
 
 
 def batch_bytes(data: Any, depth: int = 0) -> int:
@@ -100,7 +121,9 @@ def batch_bytes(data: Any, depth: int = 0) -> int:
     return 0
 
 
-def time_pickler(method: str, stage: str, writer: Callable[[], SpanWriter | None], guard: Callable[..., object]) -> None:
+def time_pickler(
+    method: str, stage: str, writer: Callable[[], SpanWriter | None], guard: Callable[..., object]
+) -> None:
     """Patch one direction of the pickler that multiprocessing queues use: the span's value is the bytes pickled."""
     from multiprocessing.reduction import ForkingPickler
 

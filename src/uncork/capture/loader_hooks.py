@@ -43,8 +43,8 @@ def _hook_iter(loader_class: Any, recorder: Recorder) -> None:
         return original(self)
 
     def note(loader: Any) -> None:
-        recorder.seen["loader_now"] = of_loader(loader)
-        recorder.seen.setdefault("loader", recorder.seen["loader_now"])
+        recorder.journal.seen["loader_now"] = of_loader(loader)
+        recorder.journal.seen.setdefault("loader", recorder.journal.seen["loader_now"])
 
     loader_class.__iter__ = __iter__
 
@@ -68,9 +68,14 @@ def _hook_next(iterator: Any, recorder: Recorder) -> None:
             recorder.guard(lambda: recorder.spans.add("next", begun_ns, clock(), ready))
 
     def entered() -> None:
-        if recorder.finder.rule != "mark" and recorder.is_ours() and threading.get_ident() in (
-            recorder.thread,
-            threading.main_thread().ident,
+        if (
+            recorder.finder.rule != "mark"
+            and recorder.is_ours()
+            and threading.get_ident()
+            in (
+                recorder.thread,
+                threading.main_thread().ident,
+            )
         ):
             recorder.take(recorder.finder.fetch())
 

@@ -70,12 +70,11 @@ class HostSampler:
             self._processes = {self._root.pid: self._root, **alive}
         resident = cpu = threads = 0.0
         for process in list(self._processes.values()):
-            with contextlib.suppress(psutil.Error):
-                with process.oneshot():
-                    resident += process.memory_info().rss
-                    times = process.cpu_times()
-                    cpu += times.user + times.system
-                    threads += process.num_threads()
+            with contextlib.suppress(psutil.Error), process.oneshot():
+                resident += process.memory_info().rss
+                times = process.cpu_times()
+                cpu += times.user + times.system
+                threads += process.num_threads()
         return {
             "process_rss_bytes": resident,
             "process_cpu_cores": self._rate("process_cpu", cpu),

@@ -4,7 +4,7 @@ import inspect
 import os
 import platform
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 
@@ -12,7 +12,7 @@ def rank(torch: Any) -> tuple[int, int]:
     """Return this process's rank and the number of ranks: what torch.distributed says, else the launcher."""
     distributed = getattr(torch, "distributed", None)
     if distributed is not None and distributed.is_available() and distributed.is_initialized():
-        return distributed.get_rank(), distributed.get_world_size()
+        return int(distributed.get_rank()), int(distributed.get_world_size())
     try:
         return int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
     except ValueError:
@@ -27,7 +27,7 @@ def loader_depth(seen: Mapping[str, Any]) -> int:
 
 def facts(torch: Any, seen: Mapping[str, Any], modules: Mapping[str, Any]) -> dict[str, Any]:
     """Return versions, host, devices and settings; a fact that cannot be read is left out."""
-    parts = {
+    parts: dict[str, Callable[[], dict[str, Any] | list[dict[str, Any]]]] = {
         "versions": lambda: _versions(torch, modules),
         "host": host,
         "devices": lambda: _devices(torch),
@@ -166,8 +166,8 @@ def parameter_count(module: Any) -> int:
     for one in module.parameters():
         try:
             total += one.numel()
-        except Exception:
-            continue
+        except ValueError:  # a lazy parameter has no shape yet
+            total += 0
     return total
 
 

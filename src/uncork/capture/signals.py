@@ -5,12 +5,20 @@ import signal
 import sys
 import time
 from types import FrameType, TracebackType
+from typing import TypeVar
+
+from typing_extensions import Self
 
 PASSED_ON = tuple(
-    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2") if hasattr(signal, name)
+    getattr(signal, name)
+    for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
+    if hasattr(signal, name)
 )
 SI_KERNEL = 0x80
 """Origin of a signal that the terminal sent: the whole foreground group has it already, the program too."""
+
+
+R = TypeVar("R", bound="Relay")
 
 
 class Relay:
@@ -22,13 +30,15 @@ class Relay:
         self._before: dict[int, object] = {}
         self._can_wait = hasattr(signal, "sigtimedwait")
 
-    def __enter__(self) -> "Relay":
+    def __enter__(self) -> Self:
         """Take over the signals."""
         for number in PASSED_ON:
             self._before[number] = signal.signal(number, self._note)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         """Give the signals back."""
         if self._can_wait and self._pid is not None:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {*PASSED_ON, signal.SIGCHLD})

@@ -14,14 +14,14 @@ from typing import Any
 
 from uncork import __version__
 from uncork.capture import settings
+from uncork.capture.arming import register
 from uncork.capture.files import write_json
 from uncork.capture.inside import TORCH_FOUND
 from uncork.capture.launch import command_for, environment_for
-from uncork.capture.packing import pack
 from uncork.capture.options import GO, CaptureOptions
+from uncork.capture.packing import pack
 from uncork.capture.samples import HostSampler
 from uncork.capture.signals import Relay
-from uncork.capture.arming import register
 from uncork.recording import RunFolder
 
 GRACE_S = 10.0

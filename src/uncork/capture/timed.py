@@ -94,5 +94,3 @@ class TimedWindows:
         self._pause_s = 0.2
         bound = {"light": plan.EVENTS_MOST_LIGHT / 4, "deep": plan.EVENTS_MOST_DEEP / 3}.get(self._name)
         self._length_s = min(LONGEST_S, bound / self._rate) if bound and self._rate else LONGEST_S / 2
-        if not self._name:
-            self._recorder.timed_done()

@@ -71,7 +71,8 @@ def _is_row(row: object) -> bool:
     if not (isinstance(row, tuple) and len(row) == 5 and isinstance(row[4], dict) and _are_figures(row[:4])):
         return False
     return all(
-        _is_key(key) and isinstance(edge, tuple) and len(edge) == 4 and _are_figures(edge) for key, edge in row[4].items()
+        _is_key(key) and isinstance(edge, tuple) and len(edge) == 4 and _are_figures(edge)
+        for key, edge in row[4].items()
     )
 
 

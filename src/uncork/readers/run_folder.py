@@ -100,7 +100,8 @@ def _info(told: Mapping[str, Any], about: Mapping[str, Any], notes: tuple[str, .
         step_rule=str(told.get("step_rule") or "none"),
         steps_seen=_int(told.get("steps_seen")) or 0,
         windows=tuple(
-            Window(str(window.get("name")), tuple(int(one) for one in window.get("step_ns") or ())) for window in windows
+            Window(str(window.get("name")), tuple(int(one) for one in window.get("step_ns") or ()))
+            for window in windows
         ),
         user_profiler=bool(told.get("user_profiler")),
         notes=notes,
@@ -137,8 +138,7 @@ def _spans(path: Path) -> SpanTable | None:
         return None
     table = np.array(rows, np.int64)
     table = table[np.argsort(table[:, 2], kind="stable")]
-    stage, worker, start_ns, dur_ns, value = (np.ascontiguousarray(column) for column in table.T)
-    return SpanTable(tuple(stages), stage, worker, start_ns, dur_ns, value)
+    return SpanTable(tuple(stages), *(np.ascontiguousarray(column) for column in table.T))
 
 
 def _samples(path: Path) -> SampleTable | None:

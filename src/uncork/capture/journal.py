@@ -1,0 +1,74 @@
+"""Journal: what a process tells of its recording, written so that a kill at any moment leaves a whole file."""
+
+import sys
+import traceback
+from collections import deque
+from pathlib import Path
+from typing import Any
+
+from uncork.capture import settings
+from uncork.capture.files import claim, write_json
+from uncork.capture.options import Orders
+
+STEPS_KEPT = 4096
+"""Steps whose times are kept for steps.json: the windows of both passes lie well inside."""
+
+
+class Journal:
+    """Notes, faults, facts and steps of one process, and the folder they are written to.
+
+    Args:
+        orders: Where the run folder is.
+    """
+
+    def __init__(self, orders: Orders) -> None:
+        self.notes: list[str] = []
+        self.faults: list[str] = []
+        self.seen: dict[str, Any] = {"optimizers": []}
+        self.steps: deque[tuple[int, str, int, int]] = deque(maxlen=STEPS_KEPT)
+        self.folder: Path | None = None
+        self._orders = orders
+        self._facts: dict[str, Any] = {}
+
+    def note(self, what: str) -> None:
+        """Remember the id of something that went wrong or was left out."""
+        if what not in self.notes:
+            self.notes.append(what)
+
+    def fault(self) -> None:
+        """Remember the fault that is being handled."""
+        self.faults.append(traceback.format_exc(limit=8))
+        self.note("recorder-fault")
+
+    def home(self, torch: Any) -> Path:
+        """Return this process's folder, claiming it when it is first needed."""
+        if self.folder is None:
+            self.folder = claim(Path(self._orders.folder), settings.rank(torch)[0])
+        return self.folder
+
+    def write(self, torch: Any, state: dict[str, Any], *, fresh: bool) -> None:
+        """Write recording.json and steps.json.
+
+        Args:
+            torch: The program's torch.
+            state: Where the recording stands.
+            fresh: Read the facts of the live objects again.
+        """
+        home = self.home(torch)
+        number, world = settings.rank(torch)
+        if not self._facts or fresh:
+            found = settings.facts(torch, self.seen, sys.modules)
+            found["settings"] = {**self._facts.get("settings", {}), **found["settings"]}  # the objects may be gone now
+            self._facts = found
+        about = {
+            "format": 1,
+            "rank": number,
+            "world_size": world,
+            **state,
+            "user_profiler": "user-profiler" in self.notes,
+            "notes": self.notes,
+            "faults": self.faults,
+            **self._facts,
+        }
+        write_json(home / "recording.json", about)
+        write_json(home / "steps.json", {"columns": ["step", "window", "start_ns", "dur_ns"], "rows": list(self.steps)})

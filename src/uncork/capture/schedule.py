@@ -1,0 +1,95 @@
+"""Schedule: which window comes next and how it observes, from what the windows before it found."""
+
+import time
+from typing import Any
+
+from uncork.capture import plan, settings
+from uncork.capture.options import CaptureOptions
+from uncork.capture.plan import Stage
+from uncork.capture.probes import FunctionsProbe, Probe, TraceProbe
+from uncork.capture.regions import Regions
+from uncork.capture.windows import FILES, Window
+
+
+class Schedule:
+    """The plan of one process, and what is known of the cost of its windows.
+
+    Args:
+        options: What was asked for.
+    """
+
+    def __init__(self, options: CaptureOptions) -> None:
+        self.windows: dict[str, Window] = {}
+        self._options = options
+        self._ahead: list[Stage] = []
+        self._world = 1
+        self._loop_ns = time.perf_counter_ns()
+        self.begun = False
+
+    def begin(self, torch: Any, seen: dict[str, Any]) -> None:
+        """Make the plan: loader and ranks are known once the first step begins."""
+        self.begun = True
+        self._world = settings.rank(torch)[1]
+        depth = settings.loader_depth(seen)
+        self._ahead = plan.stages(self._options, loader_depth=depth, aligned=self._world > 1)
+
+    def forget(self) -> None:
+        """Begin from nothing: what looked like the loop was not."""
+        self.windows.clear()
+        self._ahead, self.begun = [], False
+        self._loop_ns = time.perf_counter_ns()
+
+    def is_done(self) -> bool:
+        """Return whether no window is ahead."""
+        return self.begun and not self._ahead
+
+    def take_next(self, steps_seen: int) -> Stage | None:
+        """Return the next window, or None while it is not due."""
+        if not self._ahead or (self._ahead[0].number > 1 and not self._bears_second_pass(steps_seen)):
+            return None
+        stage = self._ahead.pop(0)
+        return plan.fit(stage, self._events_per_step(stage.name))
+
+    def refuses(self, name: str) -> str:
+        """Return the id of why a window would be too large, or nothing."""
+        too_large = name == "deep" and self._per_step("light", "events") > plan.EVENTS_MOST_DEEP * 2
+        return "deep-too-large" if too_large else ""
+
+    def drops_stacks(self, name: str) -> bool:
+        """Return whether a deep window goes without the stacks that were asked for."""
+        return name == "deep" and self._options.stacks and not self._stacks_fit()
+
+    def probe(self, name: str, torch: Any, regions: Regions) -> Probe:
+        """Return the way to observe a window."""
+        asked = self._options
+        if name == "light":
+            return TraceProbe(torch, regions.switch)
+        if name == "deep":
+            stacks = self._stacks_fit()
+            return TraceProbe(torch, regions.switch, stacks=stacks, shapes=asked.shapes, memory=asked.memory)
+        return FunctionsProbe() if name == "functions" else Probe()
+
+    def _bears_second_pass(self, steps_seen: int) -> bool:
+        """Return whether the program ran long enough to bear the second pass; ranks decide by steps alone."""
+        if any(window.stage.number > 1 for window in self.windows.values()):
+            return True
+        if self._world > 1:
+            return steps_seen >= plan.SECOND_PASS_STEP
+        cost_ns = sum(self._per_step(one.name, "stop_ns") * one.most for one in self._ahead if one.name in FILES)
+        loop_ns = time.perf_counter_ns() - self._loop_ns
+        is_cheap = self._options.then_exit or cost_ns <= plan.SECOND_PASS_SHARE * loop_ns
+        return steps_seen >= plan.SECOND_PASS_LEAST and is_cheap
+
+    def _per_step(self, window: str, fact: str) -> float:
+        """Return a figure of a finished window per step, 0 where it is not known."""
+        found = self.windows.get(window)
+        return found.facts.get(fact, 0) / len(found.step_ns) if found and found.step_ns else 0.0
+
+    def _events_per_step(self, name: str) -> float:
+        """Return how many events a step of a window will hold: operators, and calls where stacks are recorded."""
+        calls = self._per_step("functions", "calls") if name == "deep" and self._stacks_fit() else 0.0
+        return self._per_step("light", "events") + calls
+
+    def _stacks_fit(self) -> bool:
+        """Return whether a step makes few enough Python calls for a deep window to record each of them."""
+        return self._options.stacks and self._per_step("functions", "calls") <= plan.EVENTS_MOST_DEEP
