@@ -403,3 +403,15 @@ def test_the_section_is_bounded(shared: Path):
     assert len(content["largest"]) <= 10
     by_category = content["curve"]["categories"].values()
     assert [sum(column) for column in zip(*by_category, strict=True)] == content["curve"]["allocated_bytes"]
+
+
+def test_parameters_older_than_the_history_are_known_by_their_moments():
+    """Two old blocks of the sizes of the moments are the parameters; a third of another size stays unknown."""
+    lines = ["reserved 8GiB", "old 1GiB", "old 2GiB", "old 512MiB"]
+    step = "torch/optim/adam.py:200:step < train.py:30:main"
+    moments = (("a", "1GiB", 150), ("b", "2GiB", 150), ("c", "1GiB", 155), ("d", "2GiB", 155))
+    for name, size, line in moments:
+        lines.append(f"alloc {name} {size} torch/optim/adam.py:{line}:_init_group < {step}")
+    (recording,) = sketch("\n".join(f"snapshot {line}" for line in lines))
+    held = {word: size for word, size in memory_of(recording.snapshot).peak_categories.items() if size}
+    assert held == {"parameter": 3 * GIB, "optimizer_state": 6 * GIB, "unknown": 512 << 20}

@@ -1,6 +1,7 @@
 """Whose memory a block is, read from the stacks that asked for it and gave it back."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -118,8 +119,8 @@ def categories(blocks: Allocations, kinds: StackKinds) -> IntArray:
 
     Optimiser state: asked for in a step and never freed. Gradient: asked for by autograd's engine and still there when
     it is done. Activation: made in a forward pass and held, until the engine or the program lets go of it. Parameter:
-    made while a module is built or moved. What a function makes and frees at once is temporary. Blocks older than the
-    history whose stack is lost are unknown.
+    made while a module is built or moved, or older than the history and of the size of a gradient or moment. What a
+    function makes and frees at once is temporary. Other blocks older than the history are unknown.
     """
     born, freed = blocks.stack, blocks.freed_by
     never_freed = blocks.death >= blocks.actions
@@ -142,7 +143,31 @@ def categories(blocks: Allocations, kinds: StackKinds) -> IntArray:
         (program & (kinds.forward[born] | kinds.engine[born]), "activation"),
     )
     codes = [CATEGORIES.index(word) for _, word in choices]
-    return np.select([mask for mask, _ in choices], codes, CATEGORIES.index("unknown")).astype(np.int64)
+    code = np.select([mask for mask, _ in choices], codes, CATEGORIES.index("unknown")).astype(np.int64)
+    code[_parameters(blocks, code)] = CATEGORIES.index("parameter")
+    return code
+
+
+def _parameters(blocks: Allocations, code: IntArray) -> IntArray:
+    """Return the blocks older than the history that have a moment or a gradient of their own size: the parameters.
+
+    Every parameter has one of each, so sizes are matched one to one with those of the place that made most moments;
+    where there is no optimiser state, with the gradients.
+    """
+    old = np.flatnonzero((code == CATEGORIES.index("unknown")) & (blocks.birth < 0) & (blocks.death >= blocks.actions))
+    partners = np.flatnonzero(code == CATEGORIES.index("optimizer_state"))
+    if len(partners):
+        stacks, count = np.unique(blocks.stack[partners], return_counts=True)
+        partners = partners[blocks.stack[partners] == stacks[count.argmax()]]
+    else:
+        partners = np.flatnonzero((code == CATEGORIES.index("gradient")) & (blocks.death >= blocks.actions))
+    left = Counter(blocks.size_bytes[partners].tolist())
+    found = []
+    for place, size in zip(old.tolist(), blocks.size_bytes[old].tolist(), strict=True):
+        if left[size] > 0:
+            left[size] -= 1
+            found.append(place)
+    return np.array(found, np.int64)
 
 
 def owners(

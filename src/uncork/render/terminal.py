@@ -14,6 +14,7 @@ from uncork.findings import Bottleneck, Finding
 from uncork.locale import say
 from uncork.render import Options
 from uncork.render.controls import print_parts
+from uncork.render.memory_text import memory_parts
 from uncork.render.tables import COLUMNS, TEXT_COLUMNS, cell, fitting, shown_columns, top_rows, where
 from uncork.report import LedgerEntry, Report, finding_texts, spell
 from uncork.units import format_ns, format_quantity, format_share
@@ -59,6 +60,8 @@ def _parts(report: Report, options: Options) -> Iterator[RenderableType]:
     if report.ledger:
         yield ""
         yield from _ledger(report, options)
+    if report.memory:
+        yield from memory_parts(report.memory, options)
     yield ""
     yield from _findings(report, options)
     yield from _thresholds(report, options)

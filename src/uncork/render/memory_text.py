@@ -1,0 +1,90 @@
+"""The memory section as terminal text: what the peak is made of, who holds it, what other choices would save."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from uncork.findings import Location
+from uncork.locale import say
+from uncork.render import Options
+from uncork.render.tables import where
+from uncork.units import format_bytes, format_share
+
+_COLOR = "#cc79a7"
+_FEW = 3
+_WIDEST_BAR = 40
+
+
+def memory_parts(memory: Mapping[str, Any], options: Options) -> Iterator[RenderableType]:
+    """Yield the section; a trace's own figures, which have no categories, only with ``-v``."""
+    categories = memory.get("categories") or []
+    if not categories and not options.verbose:
+        return
+    yield ""
+    yield _head(memory, options.lang)
+    if categories:
+        yield Padding(_categories(categories, options), (0, 0, 0, 2))
+    for name in ("largest", "kept"):
+        rows = memory.get(name) or []
+        if rows and (options.verbose or name == "largest"):
+            yield Text(say(options.lang, f"ui.memory.{name}"), style="dim")
+            yield Padding(_owners(rows if options.verbose else rows[:_FEW], options), (0, 0, 0, 2))
+    savings = memory.get("what_if") or []
+    if savings:
+        yield Text(say(options.lang, "ui.memory.what_if"), style="dim")
+        yield Padding(_savings(savings if options.verbose else savings[:_FEW], options), (0, 0, 0, 2))
+
+
+def _head(memory: Mapping[str, Any], lang: str) -> Text:
+    """Return peak, phase and reserve in one line."""
+    line = Text(say(lang, "ui.memory.peak", {"peak_bytes": memory["peak_bytes"]}), style="bold")
+    facts = []
+    if memory.get("peak_phase"):
+        facts.append(say(lang, f"memory.phase.{memory['peak_phase']}"))
+    if memory.get("reserved_peak_bytes"):
+        facts.append(say(lang, "ui.memory.reserved", {"reserved_bytes": memory["reserved_peak_bytes"]}))
+    return line.append("  " + " · ".join(facts), style="dim") if facts else line
+
+
+def _categories(rows: list[Mapping[str, Any]], options: Options) -> Table:
+    table = _grid(2)
+    room = max(10, min(_WIDEST_BAR, options.width - 60))
+    largest = max(row["share"] for row in rows)
+    for row in rows:
+        bar = Text("█" * max(1, round(room * row["share"] / largest)), style=_COLOR)
+        name = say(options.lang, f"memory.category.{row['category']}")
+        table.add_row(name, format_bytes(row["bytes"]), format_share(row["share"]), bar)
+    return table
+
+
+def _owners(rows: list[Mapping[str, Any]], options: Options) -> Table:
+    table = _grid(1)
+    for row in rows:
+        place = Location(file=row["file"], line=row["line"], function=row["function"], op=row["op"])
+        name = say(options.lang, f"memory.category.{row['category']}")
+        table.add_row(
+            name, format_bytes(row["bytes"]), Text(" · ".join(where(place)), style="cyan", overflow="ellipsis")
+        )
+    return table
+
+
+def _savings(rows: list[Mapping[str, Any]], options: Options) -> Table:
+    table = _grid(1)
+    for row in rows:
+        low, high = format_bytes(row["saved_low_bytes"]), format_bytes(row["saved_high_bytes"])
+        table.add_row(say(options.lang, f"what_if.{row['change']}"), high if low == high else f"{low} … {high}")
+    return table
+
+
+def _grid(numbers: int) -> Table:
+    """Return a grid: a name, some numbers, and what comes after."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True)
+    for _ in range(numbers):
+        table.add_column(justify="right", no_wrap=True)
+    table.add_column(no_wrap=True)
+    return table
