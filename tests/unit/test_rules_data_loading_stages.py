@@ -81,9 +81,13 @@ def test_items_are_not_blamed_for_a_wait_that_is_not_theirs():
     assert clear("slow-collate", quick)
 
 
-def test_restarts_hide_the_idleness_they_cause():
-    """Workers that are started anew in each epoch idle at its end; the restart is the finding, not the queue."""
-    from uncork.rules import rules
-
-    assert "worker-restart-each-epoch" in rules()["no-prefetch"].hidden_by
-    assert "worker-restart-each-epoch" in rules()["too-few-workers"].hidden_by
+def test_restarts_take_their_part_of_the_wait_for_themselves():
+    """What the starts after the first take is charged to them, and only the rest to a queue that is too short."""
+    spans = "  loader 0 0ms..1ms fetch\n  loader 0 1ms..9ms idle\n"
+    starts = "  loader 9ms..9.9ms startup\n"
+    assert found("no-prefetch", WAITING + spans).cost_ns_per_step == 8 * MS
+    # Three starts last 0.9 ms and the 8 ms until the next step has its batch, the fourth 0.9: without the first
+    # 18.7 ms in four batches.
+    again_ns = int(18.7 * MS / 4)
+    assert found("worker-restart-each-epoch", WAITING + spans + starts).cost_ns_per_step == again_ns
+    assert found("no-prefetch", WAITING + spans + starts).cost_ns_per_step == 8 * MS - again_ns

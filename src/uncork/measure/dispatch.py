@@ -10,6 +10,7 @@ from uncork.findings import Location
 from uncork.host_causes import TINY_OP_NS
 from uncork.intervals import contains
 from uncork.measure import Measurement, MissingEvidence, Rank
+from uncork.measure.syncs import READS_BACK
 from uncork.measure.whereabouts import busiest_line
 from uncork.operators import LAUNCH_CALL
 from uncork.timeline import Timeline
@@ -102,11 +103,15 @@ class Dispatch(Measurement):
 
     @property
     def leader(self) -> OpCount:
-        """Return the operator whose calls cost the host most: of the tiny ones, if it is not wrappers all over.
+        """Return the operator whose calls cost the host most: of the tiny ones that do not wait for the device.
 
         One without a name where none is called inside the steps.
         """
-        named = [one for one in self.most if one.median_ns <= TINY_OP_NS and one.name.startswith("aten::")]
+        named = [
+            one
+            for one in self.most
+            if one.median_ns <= TINY_OP_NS and one.name.startswith("aten::") and not READS_BACK.match(one.name)
+        ]
         return next(iter(named or self.most), OpCount("", 0.0, 0, 0))
 
     @property

@@ -5,6 +5,7 @@ from uncork.measure import Ranks
 from uncork.measure.loader_stages import LoaderStages
 from uncork.measure.machine import Machine
 from uncork.measure.step_ledger import StepLedger
+from uncork.measure.worker_starts import WorkerStarts
 from uncork.rules.rule import rule
 from uncork.rules.worth import NOTABLE_SHARE, charge, sure
 
@@ -19,16 +20,25 @@ DEFAULT_FACTOR = 2
 """Batches each worker keeps ready when the program does not say (torch.utils.data.DataLoader)."""
 
 
-@rule(hidden_by=("straggling-worker", "worker-restart-each-epoch"))
-def no_prefetch(stages: Ranks[LoaderStages], ledgers: Ranks[StepLedger], machines: Ranks[Machine]) -> Cost | None:
+@rule(hidden_by=("straggling-worker",))
+def no_prefetch(
+    stages: Ranks[LoaderStages],
+    ledgers: Ranks[StepLedger],
+    machines: Ranks[Machine],
+    starts: Ranks[WorkerStarts] | None,
+) -> Cost | None:
     """Return the wait for data of a job whose workers are not allowed to work ahead far enough."""
     idle = [
         stage.workers > 0 and stage.handover_share < HANDOVER_SHARE and 1.0 - stage.busiest_share >= IDLE_SHARE
         for stage in stages
     ]
-    cost = charge(
-        ledgers, [ledger.mean_ns("data_loading") if one else 0 for ledger, one in zip(ledgers, idle, strict=True)]
-    )
+    # Workers that are started anew in each epoch idle at its end: that is worker-restart-each-epoch.
+    restarts = [one.again_ns for one in starts] if starts else [0] * len(stages)
+    values = [
+        max(ledger.mean_ns("data_loading") - again, 0) if one else 0
+        for ledger, one, again in zip(ledgers, idle, restarts, strict=True)
+    ]
+    cost = charge(ledgers, values)
     if not cost.notable:
         return None
     stage, machine = stages[cost.place], machines[cost.place]

@@ -10,8 +10,6 @@ from uncork.measure.step_ledger import StepLedger
 from uncork.rules.rule import rule
 from uncork.rules.worth import NOTABLE_SHARE, charge, sure
 
-START_SHARE = 0.8
-"""Where so much of the waiting follows the making of an iterator, the workers' start is slow, not their work."""
 BUSY_SHARE = 0.7
 EMPTY_SHARE = 0.3
 """Workers that idle more than this, with batches ready more often than not, are not too few (capture study, 4)."""
@@ -19,7 +17,7 @@ BURST_SHARE = 0.8
 """Where one wait is so much of all, one slow batch may be the reason instead of too few workers."""
 
 
-@rule(hidden_by=("worker-restart-each-epoch",))
+@rule()
 def too_few_workers(
     waits: Ranks[LoaderWait],
     ledgers: Ranks[StepLedger],
@@ -28,9 +26,10 @@ def too_few_workers(
     codes: Ranks[LoaderCode] | None,
 ) -> Cost | None:
     """Return what waiting for the workers costs."""
-    behind = [wait.iterator == "multi" and wait.start_share < START_SHARE for wait in waits]
+    # The wait that follows the making of an iterator is for the workers' start (worker-restart-each-epoch).
+    behind = [1.0 - wait.start_share if wait.iterator == "multi" else 0.0 for wait in waits]
     cost = charge(
-        ledgers, [ledger.mean_ns("data_loading") if slow else 0 for ledger, slow in zip(ledgers, behind, strict=True)]
+        ledgers, [ledger.mean_ns("data_loading") * part for ledger, part in zip(ledgers, behind, strict=True)]
     )
     ledger, wait, machine = ledgers[cost.place], waits[cost.place], machines[cost.place]
     stage = stages[cost.place] if stages else None
