@@ -95,7 +95,7 @@ class Strings:
         if known is None:
             known = self.raw(index).decode("utf-8", "replace")
             if "\\" in known:
-                known = _SURROGATE.sub("\ufffd", _unescape(known))
+                known = SURROGATE.sub("\ufffd", _unescape(known))
             self._texts[index] = known
         return known
 
@@ -106,7 +106,7 @@ class Strings:
                 text = self.raw(index).decode("utf-8", "replace")
                 value = json.loads(text, strict=False)
                 if "\\ud" in text.lower():
-                    value = json.loads(_SURROGATE.sub("\ufffd", json.dumps(value, ensure_ascii=False)))
+                    value = json.loads(SURROGATE.sub("\ufffd", json.dumps(value, ensure_ascii=False)))
                 self._values[index] = value
             except (ValueError, RecursionError):
                 self._values[index] = None
@@ -231,7 +231,8 @@ class EventTable:
         return None
 
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
+SURROGATE = re.compile("[\ud800-\udfff]")
+"""Half a character, which no output can hold."""
 _ESCAPE = re.compile(r'\\(u[0-9a-fA-F]{4}|["\\/bfnrt])')
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from uncork.errors import UnreadableError
+from uncork.events import SURROGATE
 from uncork.readers.columns import Scanned
 from uncork.readers.mend import FIELDS, mend
 
@@ -170,7 +171,7 @@ class Walk:
             self.members()
         else:
             try:
-                self.header[key] = self._decoded()
+                self.header[key] = _whole(self._decoded())
             except ValueError:
                 self._find_events()
 
@@ -305,6 +306,17 @@ class Walk:
         byte = self._byte()
         if byte:
             self.repairs["second_document" if byte in b"{[" else "text_behind"] += 1
+
+
+def _whole(value: object) -> object:
+    """Return a header's value whose texts are whole characters only."""
+    if isinstance(value, str):
+        return SURROGATE.sub("\ufffd", value)
+    if isinstance(value, list):
+        return [_whole(item) for item in value]
+    if isinstance(value, dict):
+        return {_whole(key): _whole(item) for key, item in value.items()}
+    return value
 
 
 def _ran_out(error: json.JSONDecodeError, text: str) -> bool:

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from uncork.events import ArgColumn, Strings
+from uncork.events import SURROGATE, ArgColumn, Strings
 from uncork.readers.columns import ABSENT, NOT_A_NUMBER, Scanned
 
 _NONE = msgspec.Raw(b"")
@@ -244,7 +244,9 @@ def number_of(token: bytes) -> float:
 def key_text(raw: bytes) -> str:
     """Return a key of an object as text, its escapes undone."""
     text = raw.decode("utf-8", "replace")
-    return str(json.loads(f'"{text}"', strict=False)) if "\\" in text else text
+    if "\\" in text:
+        text = SURROGATE.sub("\ufffd", str(json.loads(f'"{text}"', strict=False)))
+    return text
 
 
 def _phase(token: msgspec.Raw) -> int:
