@@ -214,7 +214,7 @@ def test_a_trace_without_host_claims_no_place(shared):
 
 
 def test_one_interrupted_call_does_not_make_an_operator_dominant():
-    """Five calls of 1 ms and one of 95 ms, in which another process had the core: half of the time, but not the cause."""
+    """Five calls of 1 ms and one of 95 ms, when another process had the core: half of the time, but not the cause."""
     usual = "steps 5 x 20ms\n  main 0ms..1ms aten::mul\n"
     assert "dominant-operator" not in found(report_of(usual + "steps 1 x 100ms\n  main 0ms..95ms aten::mul\n"))
     assert "dominant-operator" in found(report_of("steps 6 x 20ms\n  main 0ms..12ms aten::mul\n"))

@@ -11,8 +11,6 @@ from uncork.measure.kernels_table import KernelTable
 from uncork.measure.operator import Operator
 from uncork.measure.operators import OperatorTable
 
-MOST_OVER_USUAL = 2.0
-"""Calls of one shape that together take over twice their median were interrupted, or were first uses."""
 MOST = 3
 """The source article asks for the top three (requirement R5.1)."""
 _KINDS = (
@@ -66,7 +64,7 @@ class Dominant(Measurement):
         if table.unseen_device:
             raise MissingEvidence("device")
         computing = [
-            Heavy(operator, _kind(operator), _usual_ns(operator, on_device))
+            Heavy(operator, _kind(operator), operator.device_self_ns if on_device else operator.cpu_usual_ns)
             for operator in table.operators
             if _computes(operator, on_device)
         ]
@@ -88,13 +86,6 @@ def _computes(operator: Operator, on_device: bool) -> bool:
     if BACKWARD_NODE.search(operator.name):
         return False
     return operator.op_class == "compute" and operator.cpu_self_ns > TINY_OP_NS * operator.calls_per_step
-
-
-def _usual_ns(operator: Operator, on_device: bool) -> int:
-    """Return the time of an operator; on the host without the few calls during which something else had the core."""
-    if on_device:
-        return operator.device_self_ns
-    return min(operator.cpu_self_ns, int(operator.cpu_usual_ns * MOST_OVER_USUAL))
 
 
 def _compute_ns(table: KernelTable) -> int:

@@ -20,7 +20,7 @@ class Operator:
         calls_per_step: Calls per step.
         cpu_self_ns: Host time without the operators it calls.
         cpu_total_ns: Host time with them.
-        cpu_usual_ns: Host time without them if each call took what the median one of its shape does.
+        cpu_usual_ns: Host time without them and without interruptions: no call counts for ten times the median.
         device_self_ns: Time of the device work that it launched itself.
         device_total_ns: And of what it calls.
         module: Module path; with several parts that of the largest. None where unknown.

@@ -9,11 +9,14 @@ import numpy.typing as npt
 from uncork.calltree import CallTree
 from uncork.events import Kind
 from uncork.formulas import FORMULAS, Work, work_of
-from uncork.intervals import contains
+from uncork.intervals import Intervals, contains, intervals
+from uncork.timeline import Timeline
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
+MOST_OVER_MEDIAN = 10
+"""A call that takes more than this many times the median of its like was interrupted, or was the first of its kind."""
 _BY_PARAMETERS = ("conv", "attention", "batch_norm", "layer_norm", "group_norm", "rms_norm")
 """Operators whose work depends on scalars too, as part of their names."""
 
@@ -52,11 +55,13 @@ class OperatorGroups:
 
     @cached_property
     def cpu_usual_ns(self) -> IntArray:
-        """Return what the operators would take themselves if each call took what the median one does."""
+        """Return the host time of the operators themselves, of no call more than some times the median one's."""
         own = self.tree.op_self_ns[self.slices]
         order = np.lexsort((own, self.group))
         middle = np.cumsum(self.calls) - self.calls + self.calls // 2
-        return own[order][middle] * self.calls if len(self) else self.calls
+        most = own[order][middle] * MOST_OVER_MEDIAN if len(self) else self.calls
+        kept = np.bincount(self.group, np.minimum(own, most[self.group]), minlength=len(self))
+        return kept.astype(np.int64)
 
     @cached_property
     def cpu_total_ns(self) -> IntArray:
@@ -175,10 +180,27 @@ class OperatorGroups:
 _INPUTS = ("Input Dims", "Input type", "Concrete Inputs")
 
 
+def host_steps(timeline: Timeline) -> Intervals:
+    """Return when the host is in the steps: where it runs ahead, steps are bounded by the device, long after it.
+
+    Without marks the window reaches back to the operator that launched the first work in it.
+    """
+    steps, table, host, device = timeline.steps, timeline.events, timeline.host, timeline.device
+    if steps.marked:
+        marks = timeline.is_step_mark & table.of_kind(Kind.USER_ANNOTATION, Kind.CPU_OP)
+        rows = np.flatnonzero(marks & table.name_is(set(steps.names).__contains__))
+        return intervals(table.ts_ns[rows], table.end_ns[rows])
+    start, end = timeline.window
+    inside = np.flatnonzero(contains(steps.intervals, device.start_ns) & (timeline.launch_op >= 0))
+    if len(inside):
+        start = min(start, int(host.start_ns[timeline.launch_op[inside]].min()))
+    return intervals([start], [end])
+
+
 def group_operators(tree: CallTree) -> OperatorGroups:
-    """Return the groups of the operators that start within the steps."""
+    """Return the groups of the operators that the host starts within the steps, with all that they launch."""
     host, table = tree.host, tree.timeline.events
-    slices = np.flatnonzero(tree.is_op & contains(tree.timeline.steps.intervals, host.start_ns))
+    slices = np.flatnonzero(tree.is_op & contains(host_steps(tree.timeline), host.start_ns))
     rows = host.row[slices]
     matters = table.name_is(lambda name: any(part in name for part in _BY_PARAMETERS))[rows]
     dims, types, concrete = (table.texts(key)[rows] for key in _INPUTS)

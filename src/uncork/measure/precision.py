@@ -34,7 +34,7 @@ class Precision(Measurement):
         bf16: Whether they do bf16; None where it is not known.
         peaks: What the device can do, None where it is not known.
         products: The operators whose fp32 products take most time, largest first.
-        wide: The operators whose 32-bit matrix kernels take most time, largest first.
+        wide: The operators whose 32-bit products and convolutions take most time, largest first.
         misaligned: The operators of misaligned kernels, largest first.
     """
 
@@ -63,7 +63,7 @@ class Precision(Measurement):
         amd = is_amd(devices)
         products = [kernel for kernel in table.kernels if kernel.kind == "gemm" and kernel.precision == "fp32"]
         convs = [kernel for kernel in table.kernels if kernel.kind == "conv" and kernel.precision == "fp32"]
-        wide = [kernel.name for kernel in table.kernels if kernel.precision in WIDE]
+        wide = [one.name for one in table.kernels if one.precision in WIDE and one.kind in {"gemm", "conv"}]
         slow = [kernel for kernel in table.kernels if is_misaligned(kernel.name)]
         operators = _operators(rank)
         return cls(
@@ -92,7 +92,8 @@ class Precision(Measurement):
         top, bottom = self.peaks.matrix_flop_per_s(precision), self.peaks.matrix_flop_per_s(now)
         if not top or not bottom:
             return None
-        known = (op.roofline_share for op in self.wide if op.precision == now and op.roofline_share)
+        alike = (*self.products, *self.wide)
+        known = (op.roofline_share for op in alike if op.precision == now and op.roofline_share)
         reached = next(known, USUAL_SHARE)
         return max(REACHED_SHARE * top / bottom / min(reached, 1.0), 1.0)
 
