@@ -45,6 +45,15 @@ def test_r2_2_peak_reserved_and_churn():
     assert (found.asked_bytes_per_step, found.allocs_per_step) == (300, 2.0)
 
 
+def test_what_the_recorder_counted_divides_the_peak():
+    """Of 400 bytes 100 are parameters, 100 gradients and 150 state: 50 are the rest; parts over the whole are left out."""
+    lines = [*HEAD, event("1ms", 100, 200, 900), event("3ms", 200, 400, 1000)]
+    counted = ["setting parameter_bytes 100", "setting gradient_bytes 100", "setting optimizer_state_bytes 150"]
+    parts = {row["category"]: row["bytes"] for row in trace_memory(*lines, *counted).content()["categories"]}
+    assert parts == {"optimizer_state": 150, "parameter": 100, "gradient": 100, "rest": 50}
+    assert trace_memory(*lines, "setting parameter_bytes 401").content()["categories"] == []
+
+
 def test_changes_alone_are_added_up():
     """Before torch 1.10 events tell changes only: sizes count from the smallest."""
     found = trace_memory(*HEAD, event("1ms", 100, -1, 0), event("3ms", 200, -1, 0), event("5ms", -300, -1, 0))

@@ -1,7 +1,7 @@
 """TraceMemory: allocated and reserved memory over time, from a trace's allocation events."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -41,6 +41,8 @@ class TraceMemory(Measurement):
         time_ns: Moments of the curve since the first step began, int64 (points,).
         allocated_bytes: The curve, int64 (points,).
         reserved_bytes: Likewise; empty where the trace does not say.
+        known_bytes: Category → bytes that the recorder counted on the live objects (parameters, gradients, optimiser
+            state); empty where it was not there, and for host memory, whose totals begin with the recording.
     """
 
     section: ClassVar[str] = "memory"
@@ -62,6 +64,7 @@ class TraceMemory(Measurement):
     time_ns: IntArray
     allocated_bytes: IntArray
     reserved_bytes: IntArray
+    known_bytes: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, rank: Rank) -> "TraceMemory":
@@ -97,6 +100,7 @@ class TraceMemory(Measurement):
             time_ns=when[places] - steps.start_ns[0],
             allocated_bytes=allocated[places],
             reserved_bytes=reserved[places] if told else np.empty(0, np.int64),
+            known_bytes=_known(rank) if kind != CPU_TYPE and not relative else {},
         )
 
     def content(self) -> Mapping[str, Any]:
@@ -117,6 +121,7 @@ class TraceMemory(Measurement):
             "step_peak_bytes": self.step_peak_bytes.tolist(),
             "asked_bytes_per_step": self.asked_bytes_per_step,
             "allocs_per_step": self.allocs_per_step,
+            "categories": self._categories(),
             "curve": {
                 "action": None,
                 "time_ns": self.time_ns.tolist(),
@@ -125,6 +130,25 @@ class TraceMemory(Measurement):
                 "categories": {},
             },
         }
+
+    def _categories(self) -> list[dict[str, Any]]:
+        """Return the peak by category: what was counted, and the rest; nothing where the parts exceed the whole."""
+        rest = self.peak_bytes - sum(self.known_bytes.values())
+        if not self.known_bytes or rest < 0:
+            return []
+        parts = {**self.known_bytes, "rest": rest}
+        return [
+            {"category": word, "bytes": size, "share": size / max(self.peak_bytes, 1)}
+            for word, size in sorted(parts.items(), key=lambda part: -part[1])
+        ]
+
+
+def _known(rank: Rank) -> dict[str, int]:
+    """Return what the recorder counted on the live objects."""
+    run = rank.recording.run
+    told = run.settings if run else {}
+    sizes = {word: told.get(f"{word}_bytes") for word in ("parameter", "gradient", "optimizer_state")}
+    return {word: size for word, size in sizes.items() if isinstance(size, int) and size > 0}
 
 
 def _main_rows(timeline: Timeline) -> tuple[IntArray, int, int]:
