@@ -32,7 +32,9 @@ def recording(events: int, seed: int = 1) -> Recording:
         free += int(kernel[one])
     names = _Names()
     parts = [
-        _part(names, Kind.USER_ANNOTATION, "ProfilerStep#{}", np.arange(steps), np.arange(steps) * STEP_NS, STEP_NS - 1, 0),
+        _part(
+            names, Kind.USER_ANNOTATION, "ProfilerStep#{}", np.arange(steps), np.arange(steps) * STEP_NS, STEP_NS - 1, 0
+        ),
         _part(names, Kind.CPU_OP, "enumerate(DataLoader)#_Iter.__next__", step[:0], step[:0], 0, 0),
         _part(names, Kind.PYTHON_FUNCTION, "model/layer_{}.py(31): forward", place % 96, at, frame, 0),
         _part(names, Kind.CPU_OP, "aten::operator_{}", place % 400, at + 200, op, 0),
@@ -74,7 +76,7 @@ class _Names:
         self.texts: list[str] = []
 
 
-def _part(
+def _part(  # noqa: PLR0917 - one row of a table of kinds
     names: _Names, kind: Kind, pattern: str, which: np.ndarray, start: np.ndarray, dur: np.ndarray | int, track: int
 ) -> tuple[np.ndarray, ...]:
     """Return the columns kind, name, start, duration, track of one kind of event."""

@@ -1,6 +1,6 @@
 """Measures the page: size, time until the timeline is drawn, frames while panning, on made-up or given recordings.
 
-    python bench/page/run.py [--events 300000 1000000] [--repeat 5] [RECORDING …]
+python bench/page/run.py [--events 300000 1000000] [--repeat 5] [RECORDING …]
 """
 
 import argparse
@@ -11,9 +11,8 @@ from pathlib import Path
 from shutil import which
 from typing import Any
 
-from playwright.sync_api import sync_playwright
-
 from made_up import recording
+from playwright.sync_api import sync_playwright
 
 from uncork.pipeline import analyze, analyze_recordings
 from uncork.render import Options
@@ -59,11 +58,11 @@ def main() -> None:
         browser.close()
 
 
-def _made_up(events: int) -> Any:  # noqa: ANN401 - a Report
+def _made_up(events: int) -> Any:
     return analyze_recordings([recording(events)], views=True)
 
 
-def _look(browser: Any, path: Path) -> dict[str, Any]:  # noqa: ANN401 - playwright's browser
+def _look(browser: Any, path: Path) -> dict[str, Any]:
     page = browser.new_page(viewport={"width": 1600, "height": 1000})
     page.goto(f"file://{path}")
     # The page's policy forbids evaluating texts, which `wait_for_function` would do.
@@ -81,7 +80,8 @@ def _line(path: Path, runs: list[dict[str, Any]]) -> str:
     frames = sorted(gap for run in runs for gap in run["gaps"])
     draws = sorted(draw for run in runs for draw in run["draws"])
     return (
-        f"  {runs[0]['events']:,} events drawn from {path.stat().st_size / 1e6:.2f} MB; first paint {middle('paint_ms'):.0f} ms, "
+        f"  {runs[0]['events']:,} events drawn from {path.stat().st_size / 1e6:.2f} MB; "
+        f"first paint {middle('paint_ms'):.0f} ms, "
         f"timeline drawn {middle('drawn_ms'):.0f} ms (worst {max(run['drawn_ms'] for run in runs):.0f}); "
         f"frame p50 {frames[len(frames) // 2]:.1f} ms, p95 {frames[int(len(frames) * 0.95)]:.1f}; "
         f"JavaScript per frame p50 {draws[len(draws) // 2]:.1f} ms, p95 {draws[int(len(draws) * 0.95)]:.1f}"

@@ -6,7 +6,7 @@ import { type Flame, type FlameMeta, readFlame } from './flame/layout.ts';
 import { FlameView } from './flame/view.tsx';
 import { copy, readPlace, writePlace } from './link.ts';
 import type { Language, PageData } from './page.ts';
-import { Empty } from './parts.tsx';
+import { CopyButton, Empty } from './parts.tsx';
 import { say, speak } from './text.ts';
 import { TimelineView } from './timeline/view.tsx';
 import { type TimelineMeta, type Trace, readTrace } from './trace.ts';
@@ -112,6 +112,7 @@ function Tabs({ tab, open, help }: { tab: Tab; open: (tab: Tab) => void; help: (
           <button type="button" role="tab" id={`tab-${one}`} aria-selected={tab === one} aria-controls="panel" tabIndex={tab === one ? 0 : -1} onClick={() => open(one)}>{say(`page.tab.${one}`)}</button>
         ))}
       </div>
+      <CopyButton text={() => location.href} label={say('page.copy_link')} />
       <button type="button" class="small" onClick={help} aria-label={say('page.help')}>?</button>
     </nav>
   );

@@ -26,7 +26,7 @@ export function columnMaxima(time: Float64Array, value: ArrayLike<number>, from:
 }
 
 /** Draws a curve's series, filled, on a common scale that starts at 0. */
-export function drawCurve(ctx: CanvasRenderingContext2D, curve: Curve, from: number, to: number, box: Box, look: Theme): void {
+export function drawCurve(ctx: CanvasRenderingContext2D, curve: Curve, from: number, to: number, box: Box, look: Theme, labelled = true): void {
   const top = curve.meta.most || 1;
   const order = curve.series.map((series, index) => ({ series, index })).reverse();
   for (const { series, index } of order) {
@@ -39,6 +39,7 @@ export function drawCurve(ctx: CanvasRenderingContext2D, curve: Curve, from: num
     }
     ctx.globalAlpha = 1;
   }
+  if (!labelled) return;
   ctx.font = FONT;
   ctx.textBaseline = 'top';
   const text = quantity(curve.meta.unit, top);

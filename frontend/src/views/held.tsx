@@ -25,7 +25,7 @@ export function HeldMemory({ memory }: { memory: MemorySection }) {
   const facts = Object.fromEntries(Object.entries(memory).filter(([name, value]) => !OWN.has(name) && value !== null && value !== -1));
   return (
     <>
-      {memory.curve?.allocated_bytes?.length && memory.curve.categories ? <Stacked curve={memory.curve} /> : null}
+      {memory.curve?.allocated_bytes?.length && Object.keys(memory.curve.categories ?? {}).length ? <Stacked curve={memory.curve} /> : null}
       {memory.categories?.length ? <AtPeak categories={memory.categories} /> : null}
       {memory.largest?.length ? <Owners title={say('page.memory.largest')} held={memory.largest} id="largest" /> : null}
       {memory.kept?.length ? <Owners title={say('page.memory.kept')} held={memory.kept} id="kept" /> : null}

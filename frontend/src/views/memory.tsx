@@ -95,7 +95,7 @@ function paint(canvas: HTMLCanvasElement, curve: Curve, span: number, peak: { ti
   ctx.font = '11px system-ui, sans-serif';
   ctx.textBaseline = 'middle';
   const top = Math.ceil(curve.meta.most / tick) * tick;
-  drawCurve(ctx, { ...curve, meta: { ...curve.meta, most: top } }, 0, span, { x: LEFT, y: 0, width: width - LEFT, height: tall }, look);
+  drawCurve(ctx, { ...curve, meta: { ...curve.meta, most: top } }, 0, span, { x: LEFT, y: 0, width: width - LEFT, height: tall }, look, false);
   for (let value = 0; value <= top + tick / 2; value += tick) {
     const y = tall - (value / top) * (tall - 2);
     ctx.globalAlpha = 0.5;

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from uncork.calltree import BACKWARD, PHASES, CallTree
-from uncork.events import IntArray, Kind
+from uncork.events import BoolArray, IntArray, Kind
 from uncork.frames import is_users_frame, split_frame
 from uncork.intervals import complement, covered_ns
 from uncork.measure import Measurement, MissingEvidence, Rank
@@ -23,6 +23,8 @@ PARENT_SELF_SHARE = 0.2
 SMALLEST_SHARE = 0.0002
 """A fifth of a pixel on a screen 1,000 pixels wide: smaller nodes go into their parent's."""
 _MOST_NODES = 60_000
+RECORDER_FRAME = "uncork/capture/"
+"""Frames of the recorder itself are seen through: what they call belongs to who called them."""
 WEIGHTS = ("device_ns", "self_ns", "idle_ns", "bytes")
 
 
@@ -46,7 +48,7 @@ class FlameView(Measurement):
         timeline = rank.deep
         if not len(timeline.host):
             raise MissingEvidence("events")
-        weights = _weights(timeline)
+        weights = {name: np.where(_working(timeline), own, 0) for name, own in _weights(timeline).items()}
         builder = _Builder()
         trees = {"stack": _by_stack(timeline, weights, builder)}
         by_module = _by_module(timeline, weights, builder)
@@ -120,6 +122,16 @@ def _weights(timeline: Timeline) -> dict[str, IntArray]:
     return {name: own.astype(np.int64) for name, own in weights.items() if own.any()}
 
 
+def _working(timeline: Timeline) -> BoolArray:
+    """Return which host slices lie on threads that call operators or the device, or on the main thread.
+
+    Others wait (the recorder's own, a progress bar's): their wall time is nobody's work.
+    """
+    host, kind = timeline.host, timeline.events.kind
+    works = np.isin(kind[host.row], (Kind.CPU_OP, Kind.RUNTIME))
+    return np.isin(host.track, [*np.unique(host.track[works]), timeline.main_track])
+
+
 def launchers(timeline: Timeline) -> IntArray:
     """Return the host slice that each device slice hangs below: its runtime call, else its operator, else -1."""
     device = timeline.device
@@ -144,7 +156,8 @@ def _by_stack(timeline: Timeline, weights: Mapping[str, IntArray], builder: _Bui
     Other threads' stacks stand beside the main one's.
     """
     host, table, device = timeline.host, timeline.events, timeline.device
-    node, parent = _merged(CallTree(timeline), table.name[host.row].astype(np.int64))
+    of_recorder = table.name_is(lambda name: name.startswith(RECORDER_FRAME))[host.row]
+    node, parent = _merged(CallTree(timeline), table.name[host.row].astype(np.int64), of_recorder)
     row = host.row
     launcher = launchers(timeline)
     below = np.flatnonzero(launcher >= 0)
@@ -230,14 +243,21 @@ class _Branch:
         return _Tree(column[0], column[1], np.zeros(len(rows), np.int64), column[2], columns, 0)
 
 
-def _merged(tree: CallTree, key: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the merged node of each slice, and each node's parent: slices alike under alike parents are one node."""
+def _merged(tree: CallTree, key: IntArray, seen_through: BoolArray) -> tuple[IntArray, IntArray]:
+    """Return the merged node of each slice, and each node's parent: slices alike under alike parents are one node.
+
+    Slices that are to be seen through count as part of their parent.
+    """
     host = tree.host
     node = np.zeros(len(host), np.int64)
     parents: list[IntArray] = []
     count = 0
-    for level in tree.levels:
+    for whole in tree.levels:
+        level = whole
         above = np.where(host.parent[level] >= 0, node[np.maximum(host.parent[level], 0)], -1)
+        clear = seen_through[level] & (above >= 0)
+        node[level[clear]] = above[clear]
+        level, above = level[~clear], above[~clear]
         pairs, back = np.unique(np.stack([above, key[level]]), axis=1, return_inverse=True)
         node[level] = count + back.reshape(-1)
         parents.append(pairs[0])

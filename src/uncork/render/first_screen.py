@@ -265,17 +265,21 @@ def _rest(report: Report, lang: str) -> Iterator[str]:
         names = " · ".join(shown(rule) for rule in report.clear)
         title = say(lang, "page.clear", {"count": len(report.clear)})
         yield f"<section><h2>{shown(title)}</h2><p>{names}</p></section>"
-    if report.not_assessed:
-        title = say(lang, "page.not_assessed", {"count": len(report.not_assessed)})
+    lacks = [lack for lack in report.not_assessed if report.applies(lack)]
+    beyond = len(report.not_assessed) - len(lacks)
+    if lacks or beyond:
+        title = say(lang, "page.not_assessed", {"count": len(lacks)})
         yield f'<section class="lacks"><h2>{shown(title)}</h2><ul>'
         by_missing: dict[tuple[str, ...], list[str]] = {}
-        for lack in report.not_assessed:
+        for lack in lacks:
             by_missing.setdefault(lack.missing, []).append(lack.rule)
         for missing, rules in by_missing.items():
             what = ", ".join(say(lang, f"missing.{one}") for one in missing)
             how = " ".join(say(lang, f"record.{one}") for one in missing)
             reason = say(lang, "page.not_measured_because", {"rules": _few(rules, lang), "missing": what})
             yield f"<li>{shown(reason)} <span>{shown(how)}</span></li>"
+        if beyond:
+            yield f"<li>{shown(say(lang, 'page.beyond', {'count': beyond}))}</li>"
         yield "</ul></section>"
     yield "</div>"
 

@@ -224,4 +224,6 @@ def _label(key: str) -> Json:
 
 
 def _short(value: object) -> object:
+    if isinstance(value, (list, tuple)) and all(isinstance(one, (int, float, bool, str)) for one in value):
+        return ", ".join(map(str, value)) or None
     return value if isinstance(value, (int, float, bool, str)) or value is None else json.dumps(value, default=_plain)
