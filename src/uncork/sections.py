@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from uncork.ledger import CAUSES
 from uncork.measure import Measured, Missing
+from uncork.measure.comm_summary import comm_summary
 from uncork.measure.facts import Facts
 from uncork.measure.step_ledger import StepLedger
 from uncork.measure.steps_view import StepsView
@@ -124,7 +125,7 @@ def memory_section(measured: Sequence[Measured], numbers: Sequence[int]) -> Sect
 
 def comm_section(measured: Sequence[Measured], numbers: Sequence[int]) -> Section | None:
     """Return what the collectives cost, or None where there are none."""
-    return _first_section("comm", measured, numbers)
+    return comm_summary(measured, numbers)
 
 
 def views_section(measured: Sequence[Measured], numbers: Sequence[int]) -> Section:

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from uncork.measure import Measured, MissingEvidence, Rank, Ranks, measure
-from uncork.measure.collectives import Collectives, collective_name
+from uncork.measure.collectives import Collectives, bus_factor, collective_name
+from uncork.measure.comm_summary import comm_summary
 from uncork.measure.matching import match
 from uncork.measure.step_ledger import StepLedger
 from uncork.measure.waiting import lateness, with_waits
@@ -140,3 +141,35 @@ def test_waiting_is_its_own_cause_in_the_ledger() -> None:
     assert early.mean_ns("comm") == 900_000
     assert late.mean_ns("comm_wait") == 0
     assert (early.ns.sum(axis=0) == early.step_ns).all()
+
+
+def test_the_summary_tells_transfer_from_waiting_and_names_the_late() -> None:
+    """Per step one all-reduce of 0.9 ms, for which two of three ranks wait 6 ms; the third causes it all."""
+    summary = comm_summary([measure(one) for one in sketch(STRAGGLER)], (0, 1, 2))
+    assert summary is not None
+    (kind,) = summary["kinds"]
+    assert (kind["name"], kind["count"]) == ("all_reduce", 1)
+    assert (kind["transfer_ns"], kind["wait_ns"], kind["dur_ns"]) == (900_000, 4 * MS, 4_900_000)
+    assert kind["bytes"] is None
+    assert kind["bus_bytes_per_s"] is None
+    assert summary["late_ranks"] == [2]
+    assert [one["wait_ns"] for one in summary["by_rank"]] == [6 * MS, 6 * MS, 0]
+    assert [one["caused_share"] for one in summary["by_rank"]] == [0, 0, 1]
+
+
+def test_with_one_rank_the_transfer_is_not_known() -> None:
+    """One rank's collectives have durations; what of them is transfer nobody can say."""
+    summary = comm_summary([measure(sketch(STRAGGLER)[0])], (0,))
+    assert summary is not None
+    assert summary["transfer_known"] is False
+    assert summary["kinds"][0]["dur_ns"] == 6_900_000
+    assert comm_summary([measure(sketch("once\n main 0ms..5ms aten::mm")[0])], (0,)) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "ranks", "factor"),
+    [("all_reduce", 8, 1.75), ("all_gather", 4, 0.75), ("broadcast", 8, 1.0), ("all_reduce", 1, 1.0)],
+)
+def test_bus_bandwidth_factors(name: str, ranks: int, factor: float) -> None:
+    """The factors of nccl-tests: 2 (n − 1) / n, (n − 1) / n, and 1."""
+    assert bus_factor(name, ranks) == factor

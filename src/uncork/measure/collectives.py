@@ -40,6 +40,7 @@ _BYTES_PER_ELEMENT = {
     "byte": 1, "char": 1, "bool": 1, "float8_e4m3fn": 1, "float8_e5m2": 1, "half": 2, "bfloat16": 2, "short": 2,
     "int": 4, "float": 4, "double": 8, "long": 8, "complexfloat": 8, "complexdouble": 16,
 }  # fmt: skip
+_BUS_BYTES = {"all_reduce": 2.0, "all_gather": 1.0, "reduce_scatter": 1.0, "all_to_all": 1.0}
 UNMATCHED = frozenset({"send_recv"})
 """Names whose partners a trace does not tell: they are counted, not matched."""
 
@@ -199,6 +200,16 @@ def collective_name(name: str) -> str:
     """Return the kind of collective that a kernel's, region's or operator's name speaks of; else ``collective``."""
     folded = name.casefold()
     return next((kind for kind, pattern in _NAMES if pattern.search(folded)), "collective")
+
+
+def bus_factor(name: str, ranks: int) -> float:
+    """Return the bytes each link carries per byte of the message: what makes a rate comparable to a link's figure.
+
+    nccl-tests, PERFORMANCE.md: 2 (n − 1) / n for all-reduce, (n − 1) / n for what gathers or scatters, else 1.
+    """
+    if ranks < 2 or name not in _BUS_BYTES:
+        return 1.0
+    return _BUS_BYTES[name] * (ranks - 1) / ranks
 
 
 def _coded(texts: Sequence[str]) -> tuple[tuple[str, ...], IntArray]:

@@ -5,7 +5,7 @@ import numpy as np
 from uncork.findings import Cost, Evidence, Gain, Location
 from uncork.hardware import peaks_of
 from uncork.measure import MissingEvidence, Ranks
-from uncork.measure.collectives import Collectives
+from uncork.measure.collectives import Collectives, bus_factor
 from uncork.measure.facts import Facts
 from uncork.measure.matching import match
 from uncork.measure.step_ledger import StepLedger
@@ -17,8 +17,6 @@ SLOW_SHARE = 0.1
 """Of the link's figure. Sound all-reduces reach 0.6 to 0.9; between machines over 200 Gbit/s it is 0.05 of NVLink, so
 the finding names both reasons."""
 LEAST_SHARE = 0.05
-_FACTORS = {"all_reduce": 2.0, "all_gather": 1.0, "reduce_scatter": 1.0, "all_to_all": 1.0}
-"""Bus bytes per message byte, times (n - 1) / n (nccl-tests, PERFORMANCE.md); 1 without that for all others."""
 
 
 @rule()
@@ -33,7 +31,7 @@ def slow_link(collectives: Ranks[Collectives], ledger: Ranks[StepLedger], facts:
     large = np.flatnonzero((found.bytes >= LARGE_BYTES) & (found.group_size > 1))
     if not len(large):
         return None
-    factor = np.array([_factor(found.name[place], int(found.group_size[place])) for place in large])
+    factor = np.array([bus_factor(found.name[place], int(found.group_size[place])) for place in large])
     rate = found.bytes[large] * factor / np.maximum(found.transfer_ns[large], 1) * 1e9
     best = float(np.percentile(rate, 90))
     exposed_ns = float(np.minimum(found.transfer_ns[large, None], found.exposed_ns[large]).sum(axis=0).mean())
@@ -53,7 +51,3 @@ def slow_link(collectives: Ranks[Collectives], ledger: Ranks[StepLedger], facts:
         ),
         params={"bus_bytes_per_s": best, "link_bytes_per_s": known.link_bytes_per_s, "device": known.name},
     )
-
-
-def _factor(name: str, ranks: int) -> float:
-    return _FACTORS[name] * (ranks - 1) / ranks if name in _FACTORS else 1.0
