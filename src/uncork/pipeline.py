@@ -64,7 +64,9 @@ def conclude(measured: Sequence[Measured]) -> Report:
     measured = with_waits(measured, numbers)
     quality = gate(measured, numbers)
     ledger, step_ns = ledger_section(measured)
-    findings, not_assessed, clear = assess(measured, numbers, step_ns)
+    # First use leaves the denominator (diagnosis 9.2), as it does in the rules' own shares.
+    steady_ns = step_ns - sum(entry.ns_per_step for entry in ledger if entry.cause == "first_use")
+    findings, not_assessed, clear = assess(measured, numbers, steady_ns)
     verdict = replace(judge(measured, numbers, findings, quality), evidence=class_evidence(measured))
     return Report(
         verdict=replace(verdict, disagreements=disagreements(verdict)),
