@@ -1,5 +1,6 @@
 """What the main thread is in at each moment: its innermost slice, and the frame of the user's around it."""
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -63,8 +64,12 @@ def frame_location(name: str, op: str | None = None) -> Location:
 
 
 def where(location: Location) -> str:
-    """Return a place on one line: file, line and function, else the module, else the operator; empty if unknown."""
+    """Return a place on one line: file, line and function, else the module, else the operator; empty if unknown.
+
+    Of an absolute path the file's name is enough in a sentence; the finding's location has all of it.
+    """
     if location.file:
-        line = f"{location.file}:{location.line}"
+        file = re.sub(r"^([A-Za-z]:)?[/\\].*[/\\]", "", location.file)
+        line = f"{file}:{location.line}"
         return f"{line} ({location.function})" if location.function else line
     return location.module or location.op or location.function or ""

@@ -11,6 +11,7 @@ from uncork.events import Kind
 from uncork.findings import Location
 from uncork.frames import is_users, is_users_frame, split_frame
 from uncork.measure import Measurement, MissingEvidence, Rank
+from uncork.measure.host_pieces import where
 from uncork.measure.loader import iterator, loads_nothing, next_calls, under
 from uncork.measure.loader_functions import parts_of_functions
 from uncork.measure.loader_words import stage_of
@@ -51,7 +52,7 @@ class Part:
     @property
     def where(self) -> str:
         """Return where it is, on one line."""
-        return f"{self.file}:{self.line} ({self.function})" if self.file else self.function
+        return where(self.location)
 
 
 @dataclass(frozen=True)
