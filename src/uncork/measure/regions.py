@@ -11,6 +11,7 @@ from uncork.calltree import MODULE
 from uncork.events import Kind
 from uncork.intervals import contains
 from uncork.measure import Measurement, MissingEvidence, Rank
+from uncork.measure.operator_groups import host_steps
 
 # Regions that PyTorch and its libraries open themselves.
 _LIBRARIES = re.compile(
@@ -61,7 +62,7 @@ class Regions(Measurement):
         found = np.flatnonzero(
             (table.kind[host.row] == Kind.USER_ANNOTATION)
             & named[host.row]
-            & contains(timeline.steps.intervals, host.start_ns)
+            & contains(host_steps(timeline), host.start_ns)
         )
         device = tree.with_children(tree.device_ns)
         names, back = np.unique(table.name[host.row[found]], return_inverse=True)
