@@ -128,7 +128,7 @@ def test_short_jobs_get_what_fits(tmp_path: Path, steps: int, windows: list[str]
     """Every whole step counts: ten steps reach the light window, thirteen the deep one, twenty all of them."""
     run = record(tmp_path / "run", [TRAINING, "loader", str(steps), "0", "0", "fork"], cwd=HERE)
     assert (run.window_names() if isinstance(windows, list) else len(run.window_names())) == windows
-    assert run.result()["problem"] == ("no-steps" if steps < 8 else "")
+    assert run.result()["problem"] == ("too-short" if steps < 8 else "")
 
 
 @pytest.mark.parametrize("start", ["fork", "spawn", "forkserver"])

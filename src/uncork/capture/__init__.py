@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from uncork.capture.arming import trigger
     from uncork.capture.options import CaptureOptions
-    from uncork.capture.supervisor import CaptureResult, record
+    from uncork.capture.supervisor import CaptureResult, end_as, record
 
-__all__ = ["CaptureOptions", "CaptureResult", "record", "trigger"]
+__all__ = ["CaptureOptions", "CaptureResult", "end_as", "record", "trigger"]
 
 _HOMES = {
     "CaptureOptions": "uncork.capture.options",
     "CaptureResult": "uncork.capture.supervisor",
+    "end_as": "uncork.capture.supervisor",
     "record": "uncork.capture.supervisor",
     "trigger": "uncork.capture.arming",
 }

@@ -27,7 +27,8 @@ def command_for(argv: list[str], *, module: bool) -> list[str]:
         return [sys.executable, *argv]
     if os.path.isfile(program):
         return [sys.executable, *argv] if _is_python(program) else list(argv)
-    found = shutil.which(program) if not program.endswith(".py") else None
+    beside_python = os.pathsep.join([os.environ.get("PATH", os.defpath), os.path.dirname(sys.executable)])
+    found = shutil.which(program, path=beside_python) if not program.endswith(".py") else None
     if found is None:
         raise UsageError(f"There is no file {program} here.", "Check the path, or use -m for a module.")
     return [found, *argv[1:]]

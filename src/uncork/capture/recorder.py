@@ -13,6 +13,7 @@ from typing import Any
 from uncork.capture import settings
 from uncork.capture.files import write_json
 from uncork.capture.journal import Journal
+from uncork.capture.memory_history import MemoryHistory
 from uncork.capture.options import GO, Orders
 from uncork.capture.plan import Stage
 from uncork.capture.probes import FunctionsProbe, Probe, Unavailable
@@ -72,6 +73,7 @@ class Recorder:
         self.marks = StepMarks()
         self.spans = SpanWriter(self)
         self.sampler = StackSampler()
+        self.memory = MemoryHistory(self.guard)
         self.user_profilers = 0
         self._ending = False
         self._local = threading.local()
@@ -207,6 +209,7 @@ class Recorder:
         """End the running step, and with it perhaps the window."""
         if self._begun_ns is not None:
             self._note_step(self._begun_ns, now_ns)
+        self.memory.begin(self.torch, self.home)
         self.marks.close()
         if self.window is not None and self.window.is_over():
             self._end_window()

@@ -38,7 +38,7 @@ class CaptureResult:
         folder: The run folder.
         exit_code: The program's exit code as a shell shows it (128 + n for signal n).
         signal: The signal that ended it, or None.
-        problem: Id of what prevents an analysis (``torch-not-imported torch-too-old no-steps``), a key
+        problem: Id of what prevents an analysis (``torch-not-imported torch-too-old too-short no-steps``), a key
             ``note.<id>`` of the catalogue, or empty.
         leads: This process reports; other ranks' processes of a launcher stay silent.
         stopped_by_us: The program was ended by a limit that the user asked for.
@@ -97,7 +97,7 @@ def record(argv: list[str], *, module: bool, into: Path, options: CaptureOptions
     if rank == 0:
         write_json(folder / RunFolder.RECORDING, about)
     shown = 0 if stopped else about["exit_code"]
-    return CaptureResult(folder, shown, None if stopped else about["signal"], problem, rank == 0, stopped)
+    return CaptureResult(into, shown, None if stopped else about["signal"], problem, rank == 0, stopped)
 
 
 def _arm(folder: Path) -> Path:
@@ -209,4 +209,10 @@ def _problem(folder: Path, rank: int) -> str:
         return "torch-too-old"
     home = folder / f"rank{rank}"
     traces = [home / RunFolder.LIGHT, home / RunFolder.DEEP, home / RunFolder.FUNCTIONS]
-    return "" if any(trace.is_file() for trace in traces) else "no-steps"
+    if any(trace.is_file() for trace in traces):
+        return ""
+    try:
+        steps = json.loads((home / RunFolder.RECORDING).read_text(encoding="utf-8"))["steps_seen"]
+    except (OSError, ValueError, KeyError):
+        steps = 0
+    return "too-short" if steps else "no-steps"

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from uncork.cli.analyze import Subparsers, progress_bar
 from uncork.cli.output import add_output_options, emit
 from uncork.errors import UncorkError
+
+if TYPE_CHECKING:
+    from uncork.capture import CaptureResult
 
 
 def add(verbs: Subparsers[argparse.ArgumentParser]) -> None:
@@ -38,7 +43,7 @@ def add(verbs: Subparsers[argparse.ArgumentParser]) -> None:
 
 def act(arguments: argparse.Namespace) -> int:
     """Run the program, analyse what was recorded, print the report; return the program's exit code."""
-    from uncork.capture import CaptureOptions, record
+    from uncork.capture import CaptureOptions, end_as, record
 
     if not arguments.program:
         raise UncorkError("There is no program to run.", "Type: uncork run train.py")
@@ -56,12 +61,26 @@ def act(arguments: argparse.Namespace) -> int:
             arm=arguments.arm,
         ),
     )
+    code = _report(done, arguments) if done.leads else 0
+    if done.signal is not None:
+        end_as(done)
+    return done.exit_code or code
+
+
+def _report(done: CaptureResult, arguments: argparse.Namespace) -> int:
+    """Show the report of a recording; return 2 where there is none, with one line that says why."""
+    from uncork.locale import default_language, say
+
+    if done.problem:
+        why = say(arguments.lang or default_language(), f"note.{done.problem}")
+        print(f"uncork: {why}", file=sys.stderr)
+        return UncorkError.exit_code
     try:
-        report_on(folder, arguments)
+        report_on(done.folder, arguments)
     except UncorkError as fault:
         print(f"uncork: {fault}", file=sys.stderr)
-        return done.exit_code or fault.exit_code
-    return done.exit_code
+        return fault.exit_code
+    return 0
 
 
 def report_on(folder: Path, arguments: argparse.Namespace) -> None:
@@ -81,8 +100,11 @@ def report_on(folder: Path, arguments: argparse.Namespace) -> None:
 
 
 def _new_folder(program: str) -> Path:
-    """Return a folder name that says what ran and when, and is not taken."""
+    """Return a folder name that says what ran and when, and is not taken; the ranks of a launcher share one."""
     name = Path(program).stem or "run"
+    if "RANK" in os.environ:
+        job = os.environ.get("TORCHELASTIC_RUN_ID", "none")
+        return Path("uncork-runs") / f"{name}-{job if job != 'none' else os.getppid()}"
     base = Path("uncork-runs") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
     folder, turn = base, 1
     while folder.exists():
