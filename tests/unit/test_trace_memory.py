@@ -46,7 +46,7 @@ def test_r2_2_peak_reserved_and_churn():
 
 
 def test_what_the_recorder_counted_divides_the_peak():
-    """Of 400 bytes 100 are parameters, 100 gradients and 150 state: 50 are the rest; parts over the whole are left out."""
+    """Of 400 bytes 100 are parameters, 100 gradients, 150 state: 50 are the rest; parts over the whole are none."""
     lines = [*HEAD, event("1ms", 100, 200, 900), event("3ms", 200, 400, 1000)]
     counted = ["setting parameter_bytes 100", "setting gradient_bytes 100", "setting optimizer_state_bytes 150"]
     parts = {row["category"]: row["bytes"] for row in trace_memory(*lines, *counted).content()["categories"]}

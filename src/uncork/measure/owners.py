@@ -124,7 +124,9 @@ def categories(blocks: Allocations, kinds: StackKinds) -> IntArray:
     """
     born, freed = blocks.stack, blocks.freed_by
     never_freed = blocks.death >= blocks.actions
-    freed_in_engine = ~never_freed & kinds.engine[freed] & (kinds.native | (freed == 0))
+    # Histories with context="alloc" keep no stacks of frees: then it is not known who freed.
+    told = bool((freed > 0).any())
+    freed_in_engine = ~never_freed & kinds.engine[freed] & (kinds.native | (freed == 0)) & told
     births = np.sort(blocks.birth[blocks.birth >= 0])
     between = np.searchsorted(births, blocks.death) - np.searchsorted(births, blocks.birth, side="right")
     short = ~never_freed & (between <= SHORT_LIVED_ALLOCATIONS) & (blocks.birth >= 0)
@@ -135,7 +137,7 @@ def categories(blocks: Allocations, kinds: StackKinds) -> IntArray:
         (lost, "unknown"),
         (kinds.optimizer[born] & never_freed, "optimizer_state"),
         (kinds.optimizer[born], "temporary"),
-        (engine & (never_freed | (~freed_in_engine & ~short)), "gradient"),
+        (engine & (never_freed | (~freed_in_engine & ~short & told)), "gradient"),
         (engine, "temporary"),
         (kinds.set_up[born] & ~short, "parameter"),
         (program & freed_in_engine, "activation"),

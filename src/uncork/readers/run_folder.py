@@ -13,6 +13,7 @@ import numpy as np
 from uncork.errors import UnreadableError
 from uncork.readers import kineto
 from uncork.readers.pstats import read_functions
+from uncork.readers.snapshot import read as read_snapshot
 from uncork.readers.source import Progress
 from uncork.recording import Device, Flags, Recording, RunFolder, RunInfo, SampleTable, SpanTable, StackSample, Window
 
@@ -39,7 +40,9 @@ def read(path: Path, progress: Progress | None = None) -> list[Recording]:
     about = _json(path / RunFolder.RECORDING)
     samples = _samples(path / RunFolder.SAMPLES)
     found = [_rank(home, about, samples, progress) for home in folder.ranks()]
-    useful = [one for one in found if one.events is not None or one.deep is not None or one.functions is not None]
+    useful = [
+        one for one in found if any(part is not None for part in (one.events, one.deep, one.functions, one.snapshot))
+    ]
     if not useful:
         raise UnreadableError(f"{path}: nothing was recorded in this run.", _advice(about, found))
     return useful
@@ -71,6 +74,12 @@ def _rank(home: Path, about: Mapping[str, Any], samples: SampleTable | None, pro
         except UnreadableError:
             notes.append("functions-unreadable")
     first = light or deep
+    snapshot = None
+    if (home / RunFolder.SNAPSHOT).is_file():
+        try:
+            snapshot = read_snapshot(home / RunFolder.SNAPSHOT)[0].snapshot
+        except UnreadableError:
+            notes.append("snapshot-unreadable")
     return Recording(
         source=str(home.parent),
         format="run",
@@ -88,6 +97,7 @@ def _rank(home: Path, about: Mapping[str, Any], samples: SampleTable | None, pro
         loader=_spans(home / RunFolder.SPANS),
         samples=samples,
         stacks=_stacks(home),
+        snapshot=snapshot,
         run=_info(told, about, tuple(dict.fromkeys(notes))),
     )
 

@@ -1,0 +1,103 @@
+"""The allocator's history under `uncork run`: held against a torch that only pretends to have a device."""
+
+import pickle
+from pathlib import Path
+from types import SimpleNamespace
+
+from uncork import readers
+from uncork.capture.memory_history import MOST_SNAPSHOTS, MemoryHistory
+from uncork.recording import RunFolder
+from uncork.snapshot import MemorySnapshot
+
+SNAPSHOT = {
+    "segments": [{"device": 0, "address": 0, "total_size": 512, "blocks": []}],
+    "device_traces": [[{"action": "oom", "size": 1024, "device_free": 7, "frames": []}]],
+}
+
+
+class Pretender:
+    """Torch as far as the history needs it.
+
+    Args:
+        initialized: Whether the program uses CUDA already.
+    """
+
+    def __init__(self, *, initialized: bool = True) -> None:
+        self.observers: list = []
+        self.asked: list[dict[str, object]] = []
+        memory = SimpleNamespace(
+            _record_memory_history=lambda **asked: self.asked.append(asked), _snapshot=lambda: SNAPSHOT
+        )
+        self.cuda = SimpleNamespace(is_initialized=lambda: initialized, memory=memory)
+        self._C = SimpleNamespace(_cuda_attach_out_of_memory_observer=self.observers.append)
+
+
+def history() -> MemoryHistory:
+    """Return a history whose faults would end the test."""
+    return MemoryHistory(lambda what: what())
+
+
+def test_nothing_happens_before_the_program_uses_cuda(tmp_path: Path):
+    """Switching the history on would make a CUDA context, which a program that forks must not have."""
+    torch = Pretender(initialized=False)
+    history().begin(torch, lambda: tmp_path)
+    assert torch.asked == torch.observers == []
+
+
+def test_a_failure_writes_a_snapshot_that_uncork_reads(tmp_path: Path):
+    """The observer writes the file at once; it holds what was asked for."""
+    torch, kept = Pretender(), history()
+    for _ in range(3):
+        kept.begin(torch, lambda: tmp_path)
+    assert len(torch.asked) == len(torch.observers) == 1
+    assert torch.asked[0]["stacks"] == "python"
+    torch.observers[0](0, 1024, 512, 7)
+    (recording,) = readers.read(tmp_path / RunFolder.SNAPSHOT)
+    assert isinstance(recording.snapshot, MemorySnapshot)
+    assert recording.snapshot.trace.size_bytes.tolist() == [1024]
+    assert [path.name for path in tmp_path.iterdir()] == [RunFolder.SNAPSHOT]
+
+
+def test_a_program_that_keeps_failing_is_not_held_up(tmp_path: Path):
+    """Only the first few failures write."""
+    torch, kept = Pretender(), history()
+    kept.begin(torch, lambda: tmp_path)
+    for _ in range(10):
+        torch.observers[0](0, 1, 1, 1)
+    assert kept.written == MOST_SNAPSHOTS
+
+
+def test_a_disk_that_is_full_leaves_nothing_behind(tmp_path: Path):
+    """A fault while writing is ours to hold; no part of a file stays."""
+    torch = Pretender()
+    torch.cuda.memory._snapshot = lambda: (_ for _ in ()).throw(OSError("no space"))
+    faults: list[BaseException] = []
+
+    def guard(what):
+        try:
+            what()
+        except OSError as fault:
+            faults.append(fault)
+
+    MemoryHistory(guard).begin(torch, lambda: tmp_path)
+    torch.observers[0](0, 1, 1, 1)
+    assert len(faults) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_torch_without_the_observer_is_left_alone(tmp_path: Path):
+    """Builds for other devices have no such observer: no history then."""
+    torch = Pretender()
+    torch._C = SimpleNamespace()
+    history().begin(torch, lambda: tmp_path)
+    assert torch.asked == []
+
+
+def test_a_run_folder_with_a_snapshot_shows_it(tmp_path: Path):
+    """A run that ended out of memory may have no window: the snapshot alone is worth a report."""
+    home = tmp_path / "rank0"
+    home.mkdir()
+    (tmp_path / RunFolder.RECORDING).write_text("{}")
+    (home / RunFolder.SNAPSHOT).write_bytes(pickle.dumps(SNAPSHOT))
+    (recording,) = readers.read(tmp_path)
+    assert isinstance(recording.snapshot, MemorySnapshot)
