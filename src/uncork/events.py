@@ -167,22 +167,41 @@ class EventTable:
 
     def of_kind(self, *kinds: Kind) -> BoolArray:
         """Return for each row whether it is of one of the kinds."""
-        return np.isin(self.kind, np.array(kinds, np.uint8))
+        wanted = np.zeros(256, bool)
+        wanted[list(kinds)] = True
+        return wanted[self.kind]
 
     def name_is(self, test: str | re.Pattern[str] | Callable[[str], bool]) -> BoolArray:
         """Return for each row whether its name fits: equal to a text, found by a pattern, or true by a function.
 
-        The test runs once per distinct name, not once per event.
+        The test runs once per distinct name, not once per event; a text or a pattern only the first time it is asked.
         """
-        check: Callable[[str], object] = test if callable(test) else getattr(test, "search", test.__eq__)
-        fits = np.zeros(len(self.strings), bool)
-        for index in self._used_names:
-            fits[index] = check(self.strings.text(int(index)))
+        if callable(test):
+            return self._fitting(test)[self.name]
+        fits = self._known_fits.get(test)
+        if fits is None:
+            check: Callable[[str], object] = getattr(test, "search", test.__eq__)
+            fits = self._known_fits[test] = self._fitting(check)
         return fits[self.name]
 
+    def _fitting(self, check: Callable[[str], object]) -> BoolArray:
+        """Return for each text whether it is a name that a test is true of, bool (strings,)."""
+        used, names = self._used_names
+        fits = np.zeros(len(self.strings), bool)
+        fits[used] = [bool(check(name)) for name in names]
+        return fits
+
     @cached_property
-    def _used_names(self) -> IntArray:
-        return np.unique(self.name).astype(np.int64)
+    def _known_fits(self) -> dict[str | re.Pattern[str], BoolArray]:
+        return {}
+
+    @cached_property
+    def _used_names(self) -> tuple[IntArray, tuple[str, ...]]:
+        """The distinct names: their indices in `strings` and their texts."""
+        used = np.zeros(len(self.strings), bool)
+        used[self.name] = True
+        indices = np.flatnonzero(used)
+        return indices, tuple(self.strings.text(index) for index in indices.tolist())
 
     def ints(self, key: str, missing: int = -1) -> IntArray:
         """Return an integer argument of each row, `missing` where it has none, int64 (events,)."""

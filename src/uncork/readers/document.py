@@ -262,12 +262,12 @@ class Walk:
             break
         event = text[:end].encode("latin-1")
         self.at += end
-        if not self.scanner.take(event) and not self._take_mended(event):
+        if not self.scanner.take(event) and not self._take_mended(event, quotes_hold=True):
             self.repairs["unreadable_events"] += 1
 
-    def _take_mended(self, event: bytes) -> int:
+    def _take_mended(self, event: bytes, *, quotes_hold: bool = False) -> int:
         """Take an event's mended text; return how many of its bytes were used, 0 if it cannot be mended."""
-        mended = mend(event.decode("utf-8", "surrogateescape"))
+        mended = mend(event.decode("utf-8", "surrogateescape"), quotes_hold=quotes_hold)
         if mended is None:
             return 0
         text, used, repairs = mended

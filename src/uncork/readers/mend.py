@@ -29,13 +29,14 @@ class _UnclearError(Exception):
     """It cannot be told what was meant."""
 
 
-def mend(text: str) -> tuple[str, int, Counter[str]] | None:
+def mend(text: str, *, quotes_hold: bool = False) -> tuple[str, int, Counter[str]] | None:
     """Return an event's valid JSON, how much of the text it took, and what was repaired; or None.
 
     Args:
         text: The text from the event's opening brace on.
+        quotes_hold: The quotes are known to be right; only what stands between them may be wrong.
     """
-    work = _Mender(text)
+    work = _Mender(text, quotes_hold=quotes_hold)
     try:
         work.value(0, _ENDS_FIELD)
     except _UnclearError:
@@ -46,8 +47,9 @@ def mend(text: str) -> tuple[str, int, Counter[str]] | None:
 class _Mender:
     """A reader of almost-JSON that writes JSON."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, *, quotes_hold: bool) -> None:
         self.text = text
+        self.quotes_hold = quotes_hold
         self.at = 0
         self.out: list[str] = []
         self.repairs: Counter[str] = Counter()
@@ -140,7 +142,7 @@ class _Mender:
         escaped_ends: list[int] = []
         place = self.text.find('"', start)
         while place >= 0:
-            if ends.match(self.text, place + 1):
+            if self.quotes_hold or ends.match(self.text, place + 1):
                 behind = self.text[start:place]
                 if (len(behind) - len(behind.rstrip("\\"))) % 2 == 0:
                     return place
