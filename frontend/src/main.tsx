@@ -11,19 +11,21 @@ import { say, speak } from './text.ts';
 import { TimelineView } from './timeline/view.tsx';
 import { type TimelineMeta, type Trace, readTrace } from './trace.ts';
 import { AboutView } from './views/about.tsx';
+import { CompareView } from './views/compare.tsx';
 import { MemoryView } from './views/memory.tsx';
 import { RanksView } from './views/ranks.tsx';
 import { StepsView } from './views/steps.tsx';
 import { TablesView } from './views/tables.tsx';
 
-const TABS = ['timeline', 'flame', 'tables', 'memory', 'steps', 'ranks', 'about'] as const;
-type Tab = (typeof TABS)[number];
+const ALL_TABS = ['compare', 'timeline', 'flame', 'tables', 'memory', 'steps', 'ranks', 'about'] as const;
+type Tab = (typeof ALL_TABS)[number];
+let TABS: Tab[] = ALL_TABS.filter(one => one !== 'compare');
 type GoTo = { name?: string; finding?: number } | null;
 
 function App({ page }: { page: PageData }) {
   const [language, setLanguage] = useState<Language>(document.documentElement.lang.startsWith('zh') ? 'zh' : 'en');
   const [dark, setDark] = useState(document.documentElement.dataset.theme === 'dark');
-  const [tab, setTab] = useState<Tab>(TABS.find(one => one === readPlace().view) ?? 'timeline');
+  const [tab, setTab] = useState<Tab>(TABS.find(one => one === readPlace().view) ?? TABS[0]);
   const [trace, setTrace] = useState<Trace | null | undefined>(undefined);
   const [flame, setFlame] = useState<Flame | null | undefined>(undefined);
   const [goTo, setGoTo] = useState<GoTo>(null);
@@ -84,6 +86,7 @@ function App({ page }: { page: PageData }) {
       <Tabs tab={tab} open={open} help={() => setHelp(!help)} />
       {help && <Help />}
       <div role="tabpanel" id="panel" aria-labelledby={`tab-${tab}`}>
+        {tab === 'compare' && <CompareView data={page.compare} language={language} />}
         {tab === 'timeline' && <Loaded data={trace} empty="page.timeline.empty">{data => <TimelineView trace={data} matches={page.findings} titles={page.finding_titles[language]} goTo={goTo} stamp={stamp} />}</Loaded>}
         {tab === 'flame' && <Loaded data={flame} empty="page.flame.empty">{data => <FlameView flame={data} showInTimeline={name => showInTimeline({ name })} stamp={stamp} />}</Loaded>}
         {tab === 'tables' && <TablesView tables={page.tables} showInTimeline={inTimeline} />}
@@ -197,5 +200,7 @@ const data = document.getElementById('page-data')?.textContent;
 const place = document.getElementById('app');
 if (data && place) {
   place.textContent = '';
-  render(<App page={JSON.parse(data) as PageData} />, place);
+  const page = JSON.parse(data) as PageData;
+  if (page.compare) TABS = [...ALL_TABS];
+  render(<App page={page} />, place);
 }

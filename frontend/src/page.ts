@@ -14,6 +14,16 @@ export type StepsData = { numbers: (number | string)[]; phases: string[]; causes
 
 export type RankData = { numbers: number[]; causes: string[]; ns: number[][]; total_ns: number[] };
 
+type Change = { name: string; before_ns: number; after_ns: number };
+
+export type CompareData = {
+  sentence: Record<Language, string>;
+  notes: Record<Language, string>;
+  ledger: Change[];
+  operators: Change[];
+  findings: Record<'gone' | 'new' | 'kept', Record<Language, string[]>>;
+};
+
 export type Fact = { label: Message; value: Message | Value };
 
 export type PageData = {
@@ -27,5 +37,5 @@ export type PageData = {
   ranks: RankData | null;
   late_ranks: number[];
   about: { title: Message; facts: Fact[] }[];
-  compare: unknown;
+  compare: CompareData | null;
 };

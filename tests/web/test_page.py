@@ -1,12 +1,16 @@
 """The report in a real browser: what it shows, that it needs nobody, and that it can be used without a mouse."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.web.conftest import HOSTILE, Page
+from uncork.compare import compare
 from uncork.locale import say
+from uncork.render import Options
+from uncork.render.html import render_compared
 from uncork.report import Report, to_json
 
 pytestmark = pytest.mark.web
@@ -198,6 +202,27 @@ def test_a_narrow_window_needs_no_sideways_scrolling(new_page: Any, html: Path) 
     """At 900 pixels nothing of the page sticks out."""
     page = new_page(viewport={"width": 900, "height": 900}).open(html)
     assert page.tab.evaluate("document.documentElement.scrollWidth") <= 900
+
+
+def test_a_comparison_is_the_first_view(new_page: Any, report: Report, tmp_path: Path) -> None:
+    """Compared with a report whose step took twice as long: the sentence on top, and the view that says what moved."""
+    before = replace(
+        report,
+        run={**report.run, "step_ns": 20 * MS, "median_step_ns": 20 * MS},
+        ledger=tuple(replace(entry, ns_per_step=2 * entry.ns_per_step) for entry in report.ledger),
+        findings=(),
+    )
+    comparison = compare(before, report)
+    path = tmp_path / "compared.html"
+    path.write_text(render_compared(report, comparison, Options()), "utf-8")
+    page = new_page().open(path)
+    sentence = say("en", comparison.sentence.id, comparison.sentence.params)
+    assert page.tab.locator(".compared:visible h2").inner_text() == sentence
+    assert page.tab.locator("[role=tab][aria-selected=true]").inner_text() == say("en", "page.tab.compare")
+    text = page.tab.locator(".compare").text_content()
+    assert "▾ −6.00 ms" in text
+    assert say("en", "compare.new") in text
+    assert page.errors == []
 
 
 def test_printing_leaves_the_first_screen(new_page: Any, html: Path) -> None:

@@ -1,10 +1,11 @@
 // The timeline on its canvas: the view, what is selected, and how it is drawn. Input lives in input.ts.
 import { type Paint, FONT, drawRow, firstEndingAfter, fitting } from '../lanes.ts';
-import { duration, say, told } from '../text.ts';
+import { say, told } from '../text.ts';
 import { IDLE, ON_FILL, type Theme, fillOf, hatch, shadeOf, theme } from '../theme.ts';
 import { type Trace, launchOf, launchedBy, placeOf } from '../trace.ts';
 import { drawCurve } from './curve.ts';
 import { LABELS, type Lane, type Layout, type Marks, OVERVIEW, type Part, RULER, foldedAtFirst, layOut } from './layout.ts';
+import { drawHeads, drawMeasure, drawNumber, drawRuler } from './furniture.ts';
 import { drawOverview } from './overview.ts';
 
 export type Span = { from: number; to: number };
@@ -238,8 +239,8 @@ export class TimelineCanvas {
     this.drawLongest();
     this.outline(this.hovered, look.ink, 1);
     this.outline(this.selected, look.select, 2);
-    this.drawRuler(tick);
-    this.drawMeasure();
+    drawRuler(ctx, look, this, tick);
+    if (this.measure) drawMeasure(ctx, look, this, this.measure);
     this.drawOverviewStrip();
     this.lastDrawMs = performance.now() - began;
   }
@@ -276,46 +277,8 @@ export class TimelineCanvas {
       const y = top + lane.y - scroll;
       if (y + lane.height >= top && y <= bottom) drawCurve(ctx, lane.curve, from, to, { x: LABELS, y, width: plot, height: lane.height }, look);
     }
-    this.drawHeads(part, top, bottom, scroll);
+    drawHeads(ctx, look, part, top, bottom, scroll);
     ctx.restore();
-  }
-
-  private drawHeads(part: Part, top: number, bottom: number, scroll: number): void {
-    const { ctx, look } = this;
-    ctx.fillStyle = look.back;
-    ctx.fillRect(0, top, LABELS, bottom - top);
-    ctx.textBaseline = 'top';
-    for (const head of part.heads) {
-      const y = top + head.y - scroll;
-      if (y > bottom || y + head.height < top) continue;
-      if (head.kind === 'group') {
-        ctx.fillStyle = look.panel;
-        ctx.fillRect(0, y, LABELS, head.height);
-        ctx.fillStyle = look.ink;
-        ctx.font = `600 ${FONT}`;
-        ctx.fillText(fitting(head.text, LABELS - 14), 10, y + 5);
-        continue;
-      }
-      ctx.fillStyle = look.ink;
-      ctx.font = FONT;
-      if (head.key) this.drawTwist(10, y + 8, head.folded);
-      const middle = y + Math.min(head.height, 22) / 2 - 5.5;
-      ctx.fillText(fitting(head.text, LABELS - 32), 22, Math.max(y, middle));
-      if (head.note && head.height > 30) {
-        ctx.fillStyle = look.muted;
-        ctx.fillText(head.note, 22, Math.max(y, middle) + 15);
-      }
-    }
-    ctx.fillStyle = look.line;
-    ctx.fillRect(LABELS - 1, top, 1, bottom - top);
-  }
-
-  private drawTwist(x: number, y: number, folded: boolean): void {
-    const { ctx } = this;
-    ctx.beginPath();
-    if (folded) { ctx.moveTo(x, y - 4); ctx.lineTo(x + 5, y); ctx.lineTo(x, y + 4); }
-    else { ctx.moveTo(x - 1, y - 2); ctx.lineTo(x + 7, y - 2); ctx.lineTo(x + 3, y + 3); }
-    ctx.fill();
   }
 
   /** Returns the box of an event on screen, or null where its row is folded away or out of view. */
@@ -386,64 +349,14 @@ export class TimelineCanvas {
 
   /** Numbers the three longest operations. */
   private drawLongest(): void {
-    const { ctx, trace, look } = this;
+    const { trace } = this;
     trace.meta.longest.forEach((event, index) => {
       const box = this.box(event);
       if (!box || trace.start[event] > this.to || trace.start[event] + trace.dur[event] < this.from) return;
       if (box.y < this.top - 2 || box.y > this.height) return;
       const x = Math.min(Math.max(box.x + box.width / 2, LABELS + 8), this.width - 8);
-      ctx.fillStyle = look.ink;
-      ctx.beginPath();
-      ctx.arc(x, box.y + 1, 7, 0, 2 * Math.PI);
-      ctx.fill();
-      ctx.fillStyle = look.back;
-      ctx.font = `700 ${FONT}`;
-      ctx.textAlign = 'center';
-      ctx.textBaseline = 'middle';
-      ctx.fillText(String(index + 1), x, box.y + 1.5);
-      ctx.textAlign = 'left';
+      drawNumber(this.ctx, this.look, index + 1, x, box.y + 1);
     });
-  }
-
-  private drawRuler(tick: number): void {
-    const { ctx, look, from, to, width } = this;
-    ctx.fillStyle = look.back;
-    ctx.fillRect(0, OVERVIEW, width, RULER);
-    ctx.font = FONT;
-    ctx.textBaseline = 'middle';
-    ctx.fillStyle = look.muted;
-    for (let t = Math.ceil(from / tick) * tick; t < to; t += tick) {
-      const x = this.xAt(t);
-      if (x < width - 50) ctx.fillText(atTick(t, tick), x + 4, OVERVIEW + RULER / 2);
-      ctx.fillRect(Math.round(x), OVERVIEW + RULER - 6, 1, 6);
-    }
-    ctx.fillStyle = look.back;
-    ctx.fillRect(0, OVERVIEW, LABELS, RULER);
-    ctx.fillStyle = look.ink;
-    ctx.fillText(say('page.timeline.shown', { span_ns: to - from }), 10, OVERVIEW + RULER / 2);
-    ctx.fillStyle = look.line;
-    ctx.fillRect(0, OVERVIEW + RULER - 1, width, 1);
-  }
-
-  private drawMeasure(): void {
-    if (!this.measure) return;
-    const { ctx, look } = this;
-    const left = Math.max(LABELS, this.xAt(this.measure.from));
-    const right = Math.min(this.width, this.xAt(this.measure.to));
-    if (right < LABELS || left > this.width) return;
-    ctx.fillStyle = look.dark ? 'rgba(255,211,61,.13)' : 'rgba(0,103,163,.10)';
-    ctx.fillRect(left, OVERVIEW + RULER, right - left, this.height);
-    ctx.fillStyle = look.dark ? '#ffd33d' : look.accent;
-    ctx.fillRect(left, OVERVIEW, 1, this.height);
-    ctx.fillRect(right - 1, OVERVIEW, 1, this.height);
-    const text = duration(this.measure.to - this.measure.from);
-    ctx.font = `600 ${FONT}`;
-    const wide = ctx.measureText(text).width + 10;
-    const x = Math.min(Math.max((left + right - wide) / 2, LABELS), this.width - wide);
-    ctx.fillRect(x, OVERVIEW + 3, wide, RULER - 7);
-    ctx.fillStyle = look.dark ? ON_FILL : '#fff';
-    ctx.textBaseline = 'middle';
-    ctx.fillText(text, x + 5, OVERVIEW + RULER / 2);
   }
 
   private drawOverviewStrip(): void {
@@ -465,11 +378,4 @@ export class TimelineCanvas {
     ctx.fillText(fitting(say('page.timeline.overview'), LABELS - 12), 10, OVERVIEW / 2 - 7);
     ctx.fillText(fitting(told({ id: 'page.timeline.whole', params: { span_ns: this.trace.span } }), LABELS - 12), 10, OVERVIEW / 2 + 9);
   }
-}
-
-/** Returns a moment spelt as finely as the distance of the ticks asks for. */
-function atTick(time: number, tick: number): string {
-  const [unit, size] = time >= 1e9 ? ['s', 1e9] : time >= 1e6 ? ['ms', 1e6] : time >= 1e3 ? ['µs', 1e3] : ['ns', 1];
-  const digits = Math.max(0, Math.ceil(-Math.log10(tick / (size as number)) - 1e-9));
-  return `${(time / (size as number)).toFixed(Math.min(digits, 9))} ${unit}`;
 }

@@ -7,7 +7,8 @@ import shutil
 from pathlib import Path
 
 from uncork.cli.analyze import Subparsers
-from uncork.errors import UsageError
+from uncork.errors import UncorkError, UsageError
+from uncork.report import Report
 
 
 def add(verbs: Subparsers[argparse.ArgumentParser]) -> None:
@@ -19,6 +20,7 @@ def add(verbs: Subparsers[argparse.ArgumentParser]) -> None:
     )
     verb.add_argument("before", metavar="BEFORE", help="run folder, trace, or JSON report")
     verb.add_argument("after", metavar="AFTER", help="run folder, trace, or JSON report")
+    verb.add_argument("--html", metavar="FILE", help="write AFTER's report with what changed as one offline HTML page")
     verb.add_argument("--json", metavar="FILE", help="write the comparison as JSON; - for standard output")
     verb.add_argument("--lang", choices=("en", "zh"), help="language (default: the locale's)")
     verb.add_argument("--top", type=int, default=10, metavar="N", help="operators shown (default 10)")
@@ -31,18 +33,35 @@ def act(arguments: argparse.Namespace) -> int:
     from uncork.cli.output import use_color, write
     from uncork.compare import compare, dumps, load
     from uncork.locale import default_language
+    from uncork.render import Options
     from uncork.render.comparison import render_comparison
+    from uncork.render.html import render_compared
 
     limit = _share(arguments.fail_if_slower)
-    comparison = compare(load(Path(arguments.before)), load(Path(arguments.after)))
+    after = load(Path(arguments.after))
+    comparison = compare(load(Path(arguments.before)), after)
     lang = arguments.lang or default_language()
     if arguments.json:
         write(arguments.json, dumps(comparison, lang))
+    if arguments.html:
+        write(
+            arguments.html, render_compared(_with_views(after, Path(arguments.after)), comparison, Options(lang=lang))
+        )
     if arguments.json != "-":
         width = max(60, shutil.get_terminal_size((100, 24)).columns)
         write("-", render_comparison(comparison, lang, top=arguments.top, width=width, color=use_color()))
     slower = comparison.step_change_share
     return int(limit is not None and slower is not None and slower > limit)
+
+
+def _with_views(report: Report, path: Path) -> Report:
+    """Return the report with what the page draws, where the recording is there and not just a saved report."""
+    from uncork.pipeline import analyze
+
+    try:
+        return analyze([path], views=True)
+    except UncorkError:
+        return report
 
 
 def _share(text: str | None) -> float | None:

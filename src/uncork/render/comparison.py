@@ -31,7 +31,7 @@ def _parts(comparison: Comparison, lang: str, top: int) -> Iterator[RenderableTy
     style = {"compare.faster": "bold green", "compare.slower": "bold red"}.get(sentence.id, "bold")
     yield ""
     yield Text(say(lang, sentence.id, sentence.params), style=style)
-    yield Text(_notes(comparison, lang), style="dim")
+    yield Text(comparison_notes(comparison, lang), style="dim")
     for title, changes, prefix in (
         ("compare.ledger", comparison.ledger, "cause."),
         ("compare.operators", comparison.operators, ""),
@@ -44,7 +44,8 @@ def _parts(comparison: Comparison, lang: str, top: int) -> Iterator[RenderableTy
         yield from _findings(lang, kind, getattr(comparison, kind))
 
 
-def _notes(comparison: Comparison, lang: str) -> str:
+def comparison_notes(comparison: Comparison, lang: str) -> str:
+    """Return what a reader of the comparison must know: verdicts, busy shares, noise, what was measured."""
     before, after = (say(lang, f"class.{one.value}") for one in comparison.verdict)
     notes = [f"{before} → {after}" if comparison.verdict[0] != comparison.verdict[1] else before]
     if None not in comparison.busy_share:

@@ -6,13 +6,15 @@ from functools import cache
 from importlib import resources
 
 from uncork import __version__
+from uncork.compare import Comparison
 from uncork.locale import LANGUAGES, say
 from uncork.measure.flame_view import FlameView
 from uncork.measure.timeline_view import TimelineView
 from uncork.render import Options
+from uncork.render.comparison import comparison_notes
 from uncork.render.first_screen import first_screen, shown
 from uncork.render.page_data import as_script, page_data
-from uncork.report import Report
+from uncork.report import Report, spell
 
 # Before the first paint: the reader's theme and language, so that nothing flashes.
 _EARLY = (
@@ -25,6 +27,15 @@ _EARLY = (
 
 def render(report: Report, options: Options) -> str:
     """Return the report as one HTML document in both languages, beginning in the one asked for."""
+    return _document(report, options, None)
+
+
+def render_compared(after: Report, comparison: Comparison, options: Options) -> str:
+    """Return the report of a program as it is now, with what changed since before as its first view."""
+    return _document(after, options, comparison)
+
+
+def _document(report: Report, options: Options, comparison: Comparison | None) -> str:
     bundle, style = asset("app.js"), asset("style.css")
     parts = [
         "<!doctype html>",
@@ -42,7 +53,7 @@ def render(report: Report, options: Options) -> str:
         "<body>",
         _header(report),
         "<main>",
-        *(_in_language(lang, first_screen(report, lang)) for lang in LANGUAGES),
+        *(_in_language(lang, _compared(comparison, lang) + first_screen(report, lang)) for lang in LANGUAGES),
         '<section id="views">',
         '<div id="app"><noscript>',
         *(f'<p class="empty" data-lang="{lang}">{shown(say(lang, "page.needs_script"))}</p>' for lang in LANGUAGES),
@@ -50,7 +61,7 @@ def render(report: Report, options: Options) -> str:
         "</section>",
         "</main>",
         *_blocks(report),
-        f'<script type="application/json" id="page-data">{as_script(page_data(report))}</script>',
+        f'<script type="application/json" id="page-data">{as_script(page_data(report, comparison))}</script>',
         f"<script>{bundle}</script>",
         "</body>",
         "</html>",
@@ -78,6 +89,14 @@ def _policy(*scripts: str) -> str:
     )
     rest = "style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
     return f"default-src 'none'; script-src {hashes}; {rest}"
+
+
+def _compared(comparison: Comparison | None, lang: str) -> str:
+    """Return the sentence of a comparison for the head of the first screen, or nothing."""
+    if comparison is None:
+        return ""
+    sentence, notes = spell(comparison.sentence, lang), comparison_notes(comparison, lang)
+    return f'<section class="compared"><h2>{shown(sentence)}</h2><p class="muted">{shown(notes)}</p></section>\n'
 
 
 def _in_language(lang: str, content: str) -> str:

@@ -2,21 +2,24 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
+from uncork.compare import Comparison
 from uncork.findings import Finding
 from uncork.ledger import CAUSES
 from uncork.locale import LANGUAGES, catalogue
 from uncork.measure.steps_view import StepsView
 from uncork.measure.view_names import printable
+from uncork.render.comparison import comparison_notes
 from uncork.render.row_marks import reading_marks
 from uncork.render.tables import COLUMNS, place
-from uncork.report import Report, finding_texts
+from uncork.report import Report, finding_texts, spell
 
 Json = dict[str, Any]
 Tables = Mapping[str, Sequence[Mapping[str, Any]]]
 # The page needs the texts of these corners of the catalogue only.
-_SPOKEN = ("page.", "cause.", "column.", "class.", "pattern.", "flame.", "reading.")
+_SPOKEN = ("page.", "cause.", "column.", "class.", "pattern.", "flame.", "reading.", "compare.")
 _MOST_ROWS = 2_000
 # Beyond what a terminal has room for; the JSON report holds every column.
 _MORE_COLUMNS: Mapping[str, tuple[str, ...]] = {
@@ -26,7 +29,7 @@ _MORE_COLUMNS: Mapping[str, tuple[str, ...]] = {
 _LEFT_OUT_OF_TABLES = frozenset({"file", "line", "function"})
 
 
-def page_data(report: Report) -> Json:
+def page_data(report: Report, comparison: Comparison | None = None) -> Json:
     """Return what the page needs in both languages, plain values only."""
     titles = {lang: [finding_texts(one, lang)["title"] for one in report.findings] for lang in LANGUAGES}
     steps = report.views.get("StepsView")
@@ -41,7 +44,7 @@ def page_data(report: Report) -> Json:
         "ranks": _ranks(report.views.get("Ranks")),
         "late_ranks": list(report.verdict.late_ranks),
         "about": _about(report),
-        "compare": None,
+        "compare": _compared(comparison) if comparison else None,
     }
 
 
@@ -130,6 +133,24 @@ def _steps(view: StepsView) -> Json:
         "causes": view.causes,
         "ns": view.ns.tolist(),
         "total_ns": view.step_ns.tolist(),
+    }
+
+
+def _compared(comparison: Comparison) -> Json:
+    """Return what changed between two reports, for the page's first view."""
+    kinds = ("gone", "new", "kept")
+    return {
+        "sentence": {lang: spell(comparison.sentence, lang) for lang in LANGUAGES},
+        "notes": {lang: comparison_notes(comparison, lang) for lang in LANGUAGES},
+        "ledger": [{**asdict(one), "name": one.name} for one in comparison.ledger],
+        "operators": [{**asdict(one), "name": printable(one.name)} for one in comparison.operators[:_MOST_ROWS]],
+        "findings": {
+            kind: {
+                lang: [printable(finding_texts(one, lang)["title"]) for one in getattr(comparison, kind)]
+                for lang in LANGUAGES
+            }
+            for kind in kinds
+        },
     }
 
 
