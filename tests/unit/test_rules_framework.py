@@ -61,6 +61,14 @@ def test_advice_knows_the_version_and_the_device(head: str, advice: set[str]):
     assert "cuda-graphs" in found("launch-bound", LAUNCHING).advice
 
 
+@pytest.mark.parametrize("rule_id", ["tiny-operators", "compile-would-pay", "old-torch"])
+def test_an_unrelated_thread_changes_nothing(rule_id: str):
+    """A thread that drives no step may do what it likes."""
+    head = "setting torch 1.13.1\n" if rule_id == "old-torch" else ""
+    other = "  thread 77 0us..5us x900 every 10us aten::mul\n"
+    assert found(rule_id, head + TINY + other) == found(rule_id, head + TINY)
+
+
 def test_head_room_costs_nothing_itself():
     """Compiling and graphs are ways out of launch-bound: they carry a gain, and no time of their own."""
     for rule_id in ("compile-would-pay", "cuda-graph-candidate"):

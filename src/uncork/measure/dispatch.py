@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from uncork.driving import driving_tracks
 from uncork.events import Kind
 from uncork.findings import Location
 from uncork.host_causes import TINY_OP_NS
@@ -73,6 +74,8 @@ class Dispatch(Measurement):
         timeline = rank.timeline
         host, table = timeline.host, timeline.events
         within = contains(timeline.steps.intervals, host.start_ns)
+        # Threads that drive no step, as a metrics server's, make no operators of it.
+        within &= np.isin(host.track, driving_tracks(timeline))
         within &= ~contains(timeline.loader_waits, host.start_ns)
         is_op = table.kind[host.row] == int(Kind.CPU_OP)
         if not is_op.any():

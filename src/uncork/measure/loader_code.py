@@ -15,6 +15,7 @@ from uncork.measure.host_pieces import where
 from uncork.measure.loader import iterator, loads_nothing, next_calls, under
 from uncork.measure.loader_functions import parts_of_functions
 from uncork.measure.loader_words import stage_of
+from uncork.measure.sampled import sampled_line
 from uncork.recording import StackSample
 from uncork.timeline import Timeline
 
@@ -82,7 +83,10 @@ class LoaderCode(Measurement):
         if not parts and not loads_nothing(rank):
             raise MissingEvidence("stacks")
         parts.sort(key=lambda part: (-part.share, part.file, part.line, part.stage))
-        exact = [replace(part, line=_sampled_line(part, samples)) for part in parts[:MOST_PARTS]]
+        exact = [
+            replace(part, line=sampled_line(part.file, part.line, part.function, samples))
+            for part in parts[:MOST_PARTS]
+        ]
         return cls(tuple(exact), source)
 
     def share(self, stage: str) -> float:
@@ -155,15 +159,3 @@ def _from_samples(samples: Iterable[StackSample]) -> list[Part]:
     if total < _LEAST_SAMPLES:
         return []
     return [Part(one.file, one.line, one.function, stage_of(one.file, one.function), one.count / total) for one in mine]
-
-
-def _sampled_line(part: Part, samples: Iterable[StackSample]) -> int:
-    """Return the line of a function that was seen most often in samples, else the line the part has."""
-    seen = [one for one in samples if one.function == part.function and _same_file(one.file, part.file)]
-    return max(seen, key=lambda one: one.count).line if seen else part.line
-
-
-def _same_file(left: str, right: str) -> bool:
-    """Return whether two spellings of a path mean the same file: traces cut the front of it."""
-    left, right = left.replace("\\", "/"), right.replace("\\", "/")
-    return bool(left and right) and (left == right or left.endswith("/" + right) or right.endswith("/" + left))

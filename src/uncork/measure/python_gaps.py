@@ -1,7 +1,7 @@
 """PythonGaps: what Python does while no operator runs and the device waits, by the user's frame and by purpose."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,9 @@ from uncork.intervals import covered_ns, intersect, intervals, total_ns, union
 from uncork.ledger import Ledger, partition
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.host_pieces import frame_location, has_frames, main_pieces, users_frames
+from uncork.measure.sampled import sampled_line
 from uncork.operators import INPUT_OUTPUT_FRAME, PREPARES_INPUT
+from uncork.recording import StackSample
 from uncork.timeline import Timeline
 
 IntArray = npt.NDArray[np.int64]
@@ -84,7 +86,8 @@ class PythonGaps(Measurement):
         gaps = gap_time(ledger)
         sites = _sites(timeline, gaps)
         step_ns = int(ledger.step_ns.sum())
-        return cls(tuple(sites[:MOST_SITES]), total_ns(gaps) / step_ns if step_ns else 0.0)
+        exact = [_exact(site, rank.recording.stacks) for site in sites[:MOST_SITES]]
+        return cls(tuple(exact), total_ns(gaps) / step_ns if step_ns else 0.0)
 
     def share(self, purpose: str) -> float:
         """Return the share of the Python time that is for a purpose."""
@@ -117,6 +120,15 @@ def purpose_of(name: str, among: tuple[tuple[str, re.Pattern[str]], ...] = PURPO
     """Return what a frame is there for, or empty where its name does not say."""
     folded = name.replace("\\", "/")
     return next((purpose for purpose, pattern in among if pattern.search(folded)), "")
+
+
+def _exact(site: GapSite, samples: tuple[StackSample, ...]) -> GapSite:
+    """Return a site with the line of its function that was sampled most."""
+    place = site.location
+    if not place.file or not place.function:
+        return site
+    line = sampled_line(place.file, place.line or 0, place.function, samples)
+    return replace(site, location=replace(place, line=line or None))
 
 
 def _sites(timeline: Timeline, gaps: IntArray) -> list[GapSite]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from uncork.driving import driving_tracks
 from uncork.events import Kind
 from uncork.findings import Location
 from uncork.intervals import complement, contains, covered_ns
@@ -66,7 +67,8 @@ class Syncs(Measurement):
         calls = table.kind[host.row] == int(Kind.RUNTIME)
         if not calls.any():
             raise MissingEvidence("runtime")
-        places = np.flatnonzero(calls & _blocks(timeline))
+        driving = np.isin(host.track, driving_tracks(timeline))
+        places = np.flatnonzero(calls & driving & _blocks(timeline))
         steps = timeline.steps
         inside = np.searchsorted(steps.start_ns, host.start_ns[places], side="right") - 1
         kept = (inside >= 0) & (host.start_ns[places] < steps.end_ns[np.maximum(inside, 0)])
