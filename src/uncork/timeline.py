@@ -186,6 +186,11 @@ class Timeline:
         return found
 
     @cached_property
+    def _starter(self) -> IntArray:
+        """Return for each device slice its launch, or its operator where launches are not recorded; -1 for neither."""
+        return np.where(self.device.launch >= 0, self.device.launch, self.launch_op)
+
+    @cached_property
     def main_track(self) -> int:
         """Return the thread that drives the program, -1 if there is no host thread.
 
@@ -245,8 +250,8 @@ class Timeline:
     def _to_device_end(self, start: IntArray, end: IntArray, names: tuple[str, ...]) -> Steps:
         """Return marked steps that reach to the end of the work they launched."""
         device = self.device
-        linked = np.flatnonzero(device.launch >= 0)
-        launched = self.host.start_ns[device.launch[linked]]
+        linked = np.flatnonzero(self._starter >= 0)
+        launched = self.host.start_ns[self._starter[linked]]
         step = np.searchsorted(start, launched, side="right") - 1
         inside = (step >= 0) & (launched < end[np.maximum(step, 0)])
         linked, step = linked[inside], step[inside]
@@ -280,11 +285,10 @@ class Timeline:
                 return int(self.events.ts_ns.min(initial=0)), int(self.events.end_ns.max(initial=0))
             return int(host.start_ns.min()), int(host.end_ns.max())
         end = int(device.end_ns.max())
-        linked = np.flatnonzero(device.launch >= 0)
+        linked = np.flatnonzero(self._starter >= 0)
         if not len(linked):
             return self._first_steady_start(), end
-        first = linked[np.argmin(host.start_ns[device.launch[linked]])]
-        launch = device.launch[first]
+        launch = self._starter[linked[np.argmin(host.start_ns[self._starter[linked]])]]
         is_op = self.events.kind[host.row] == Kind.CPU_OP
         outer = launch
         while (above := host.ancestor_where(is_op, host.parent[outer : outer + 1])[0]) >= 0:
