@@ -1,6 +1,7 @@
 """What a device kernel does, read from its name; decided once per distinct name."""
 
 import re
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -101,6 +102,7 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
 )
 
 
+@lru_cache(maxsize=1 << 16)  # many measurements ask about the same names
 def kernel_class(name: str) -> str:
     """Return what a kernel of that name does, one of `CLASSES`; ``other`` for names that say nothing."""
     folded = name.casefold()

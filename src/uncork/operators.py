@@ -1,6 +1,7 @@
 """What an event on a host thread is about, read from its name; decided once per distinct name."""
 
 import re
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -123,6 +124,7 @@ FIRST_USE_CALL = re.compile(
 """Calls that carry the cost of a first use: loading modules, making contexts, reading attributes."""
 
 
+@lru_cache(maxsize=1 << 16)  # many measurements ask about the same names
 def operator_class(name: str) -> str:
     """Return what an operator or region of that name is about, one of `CLASSES`; ``compute`` where nothing fits."""
     folded = _OVERLOAD.sub(r"\g<name>", name.casefold())
