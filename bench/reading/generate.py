@@ -59,9 +59,9 @@ class Names:
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
-        self.frames = [self._frame() for _ in range(4000)]
-        self.kernels = [self._kernel() for _ in range(1200)]
-        self.shapes = [self._shapes() for _ in range(3000)]
+        self.frames = [self._frame() for _ in range(2000)]
+        self.kernels = [self._kernel() for _ in range(300)]
+        self.shapes = [self._shapes() for _ in range(600)]
 
     def grow(self) -> None:
         """Replace a share of the texts by new ones."""
