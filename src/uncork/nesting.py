@@ -107,18 +107,49 @@ def _leave_frames(table: EventTable, rows: IntArray) -> tuple[IntArray, IntArray
     Such a region starts inside the frames of ``__enter__`` and outlives them; cut to their end it would be empty.
     """
     start, end, track = table.ts_ns[rows], table.end_ns[rows], table.track[rows].astype(np.int64)
-    index, frame = table.ints("Ev Idx")[rows], table.kind[rows] == Kind.PYTHON_FUNCTION
-    for _ in range(_MOST_CLIP_ROUNDS):
-        order = np.lexsort((index, -end, start, track))
-        rows, start, end, track, index, frame = (column[order] for column in (rows, start, end, track, index, frame))
-        parent, _ = _levels(track, start, end)
-        limit = end[np.maximum(parent, 0)]
+    index, kind = table.ints("Ev Idx")[rows], table.kind[rows]
+    frames = np.flatnonzero(kind == Kind.PYTHON_FUNCTION)
+    frames = frames[np.lexsort((index[frames], -end[frames], start[frames], track[frames]))]
+    regions = np.flatnonzero((kind == Kind.CPU_OP) | (kind == Kind.USER_ANNOTATION))
+    if len(frames) and len(regions):
+        start[regions] = _after_frames(
+            (start[regions], end[regions], track[regions]), (start[frames], end[frames], track[frames])
+        )
+    order = np.lexsort((index, -end, start, track))
+    return rows[order], start[order], end[order], track[order]
+
+
+def _after_frames(
+    regions: tuple[IntArray, IntArray, IntArray], frames: tuple[IntArray, IntArray, IntArray]
+) -> IntArray:
+    """Return where regions start: those that outlive the frames they start in, at the end of the last such frame.
+
+    Args:
+        regions: Starts, ends and tracks, in any order.
+        frames: Likewise, in order.
+    """
+    (start, end, track), (opened, closed, thread) = regions, frames
+    begins = start.copy()
+    parent, _ = _levels(thread, opened, closed)
+    inside = np.full(len(start), -1, np.int64)
+    for one in np.unique(thread):
+        first, last = np.searchsorted(thread, [one, one + 1])
+        asked = np.flatnonzero(track == one)
+        place = first + np.searchsorted(opened[first:last], start[asked], side="left") - 1
+        inside[asked] = np.where(place < first, -1, place)
+    while True:
+        # Frames that ended before, then those that the region outlives: each step goes one frame outwards.
+        at = np.flatnonzero(inside >= 0)
+        limit = closed[inside[at]]
+        over = limit <= start[at]
         # More after the frame than in it: rounded microseconds alone make an operator outlive its frame by a little.
-        over = (parent >= 0) & ~frame & frame[np.maximum(parent, 0)] & (end - limit > limit - start)
-        if not over.any():
-            break
-        start[over] = limit[over]
-    return rows, start, end, track
+        leaves = ~over & (end[at] > limit) & (end[at] - limit > limit - begins[at])
+        begins[at[leaves]] = limit[leaves]
+        inside[at[~over & ~leaves]] = -1
+        if not (over | leaves).any():
+            return begins
+        moved = at[over | leaves]
+        inside[moved] = parent[inside[moved]]
 
 
 def _levels(track: IntArray, start_ns: IntArray, end_ns: IntArray) -> tuple[IntArray, IntArray]:
