@@ -1,9 +1,12 @@
 """slow-augmentation: the step waits for data, and augmentation is a large part of making it."""
 
+from dataclasses import replace
+
 from uncork.findings import Cost
 from uncork.measure import Ranks
 from uncork.measure.loader_code import LoaderCode
 from uncork.measure.loader_stages import LoaderStages
+from uncork.measure.machine import Machine
 from uncork.measure.step_ledger import StepLedger
 from uncork.rules.loading import stage_cost
 from uncork.rules.rule import rule
@@ -11,7 +14,10 @@ from uncork.rules.rule import rule
 
 @rule()
 def slow_augmentation(
-    codes: Ranks[LoaderCode], ledgers: Ranks[StepLedger], stages: Ranks[LoaderStages] | None
+    codes: Ranks[LoaderCode], ledgers: Ranks[StepLedger], machines: Ranks[Machine], stages: Ranks[LoaderStages] | None
 ) -> Cost | None:
-    """Return what augmentation costs while the step waits."""
-    return stage_cost("augment", codes, ledgers, stages, won=0.8, confidence=0.8)
+    """Return what augmentation costs while the step waits; without a device there is none to move it to."""
+    cost = stage_cost("augment", codes, ledgers, stages, won=0.8, confidence=0.8)
+    if cost is None or machines[0].device != "cpu":
+        return cost
+    return replace(cost, advice=("vectorise", "order", "on-batch"))
