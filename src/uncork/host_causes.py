@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from uncork.driving import HostThreads, enclosing, group_medians
 from uncork.events import Kind
-from uncork.intervals import Intervals, complement, covered_ns, intersect, intervals, union
+from uncork.intervals import Intervals, complement, covered_ns, intersect, intervals, moments, union
 from uncork.operators import ALLOCATES, ALLOCATOR_CALL, COPY_CALL, FIRST_USE_CALL, READS_BACK, WAIT_CALL
 from uncork.timeline import Timeline
 
@@ -103,7 +103,7 @@ def innermost_operators(timeline: Timeline, own: HostThreads) -> tuple[IntArray,
     parts: list[tuple[IntArray, IntArray, IntArray]] = []
     for track in own.tracks:
         rows = np.flatnonzero((host.track == track) & own.works)
-        bounds = np.unique(np.concatenate([host.start_ns[rows], host.end_ns[rows]]))
+        bounds = moments(host.start_ns[rows], host.end_ns[rows])
         if len(bounds) < 2:
             continue
         op = host.ancestor_where(own.works, host.innermost(np.full(len(bounds) - 1, track), bounds[:-1]))

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from uncork.events import Kind
 from uncork.findings import Location
 from uncork.frames import is_users_frame, split_frame
+from uncork.intervals import moments
 from uncork.timeline import Timeline
 
 IntArray = npt.NDArray[np.int64]
@@ -34,7 +35,7 @@ def main_pieces(timeline: Timeline) -> Pieces:
     """Return the stretches of the main thread, those inside no slice left out."""
     host = timeline.host
     mine = np.flatnonzero(host.track == timeline.main_track)
-    bounds = np.unique(np.concatenate([host.start_ns[mine], host.end_ns[mine]]))
+    bounds = moments(host.start_ns[mine], host.end_ns[mine])
     if len(bounds) < 2:
         none = np.empty(0, np.int64)
         return Pieces(none, none, none)
