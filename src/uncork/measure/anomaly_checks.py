@@ -44,5 +44,5 @@ class AnomalyChecks(Measurement):
         return cls(
             checks=int(tests.sum()) / steps,
             cost_ns=total_ns(subtract(spans, timeline.device_busy)) // steps,
-            on=Machine.of(rank).anomaly,
+            on=rank.made(Machine).anomaly,
         )

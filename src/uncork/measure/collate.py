@@ -39,7 +39,7 @@ class Collate(Measurement):
             return cls(stages.mean_ns("collate_ns") / made if made else 0.0, location, "stages")
         if code is not None:
             return cls(code.share("collate"), location, "code")
-        wait = LoaderWait.of(rank)
+        wait = rank.made(LoaderWait)
         if wait.iterator == "multi":
             raise MissingEvidence("loader_stages")
         return cls(wait.collate_ns / wait.mean_ns if wait.mean_ns else 0.0, location, "operators")

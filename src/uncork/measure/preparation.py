@@ -32,9 +32,9 @@ class Preparation(Measurement):
             rows = [place for place, cause in enumerate(ledger.causes) if cause in causes]
             return int(ledger.ns[rows].sum(axis=0).mean()) if rows else 0
 
-        if LoaderWait.of(rank).iterator == "named":
+        if rank.made(LoaderWait).iterator == "named":
             return cls(mean_ns("data_loading", "py_prep"), _region(rank))
-        gaps = PythonGaps.of(rank)
+        gaps = rank.made(PythonGaps)
         top = gaps.top("prepare")
         share_ns = int(gaps.part_ns("prepare", mean_ns(*GAP_CAUSES), mean_ns(*ledger.causes)))
         return cls(max(share_ns, mean_ns("py_prep")), top.location if top else Location(op="preprocessing"))
@@ -43,7 +43,7 @@ class Preparation(Measurement):
 def _region(rank: Rank) -> Location:
     """Return the function that costs most in a named region, else the region's name."""
     try:
-        top = LoaderCode.of(rank).top()
+        top = rank.made(LoaderCode).top()
     except MissingEvidence:
         top = None
     if top:

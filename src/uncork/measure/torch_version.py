@@ -21,7 +21,7 @@ class TorchVersion(Measurement):
     @classmethod
     def of(cls, rank: Rank) -> "TorchVersion":
         """Return the version; most traces do not carry it."""
-        version = Machine.of(rank).torch
+        version = rank.made(Machine).torch
         if version is None:
             raise MissingEvidence("versions")
         return cls(*version)

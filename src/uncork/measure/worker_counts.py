@@ -22,7 +22,7 @@ class WorkerCounts(Measurement):
     @classmethod
     def of(cls, rank: Rank) -> "WorkerCounts":
         """Return both for a rank; only what recorded the program knows them."""
-        machine = Machine.of(rank)
+        machine = rank.made(Machine)
         workers = machine.num_workers
         if workers is None:
             workers = 0 if loads_nothing(rank) else None

@@ -26,7 +26,7 @@ class WorkerStarts(Measurement):
     def of(cls, rank: Rank) -> "WorkerStarts":
         """Return the starts of a rank; a trace shows them only where an epoch begins in it."""
         try:
-            stages = LoaderStages.of(rank)
+            stages = rank.made(LoaderStages)
         except MissingEvidence:
             return cls._of_trace(rank)
         times = stages.startup_ns
@@ -35,7 +35,7 @@ class WorkerStarts(Measurement):
 
     @classmethod
     def _of_trace(cls, rank: Rank) -> "WorkerStarts":
-        wait = LoaderWait.of(rank)
+        wait = rank.made(LoaderWait)
         if wait.iterator != "multi":
             return cls(0, 0, 0)
         if not wait.starts:
