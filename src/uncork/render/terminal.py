@@ -10,7 +10,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from uncork.findings import Bottleneck, Finding
+from uncork.findings import CLASSES, Bottleneck, Finding
 from uncork.locale import say
 from uncork.render import Options
 from uncork.render.controls import print_parts
@@ -157,7 +157,9 @@ def _finding(number: int, finding: Finding, options: Options) -> RenderableType:
     grid.add_column(no_wrap=True, justify="right")
     grid.add_column(no_wrap=True, min_width=8)
     grid.add_column()
-    title = Text.assemble((texts["title"], "bold"), ("  " + say(lang, f"class.{finding.bottleneck.value}"), "dim"))
+    title = Text(texts["title"], style="bold")
+    if finding.bottleneck in CLASSES:  # remarks on the recording itself have no class
+        title.append("  " + say(lang, f"class.{finding.bottleneck.value}"), style="not bold dim")
     lines: list[RenderableType] = [title]
     places = where(finding.location)
     if places:
