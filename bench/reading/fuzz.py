@@ -35,7 +35,7 @@ SEEDS = (
     ),
     (
         b'{"traceEvents": {"traceEvents": [\n  {\n    "ph": "X", "name": "\xd0\xba\xff", "ts": 1, "dur": 2,\n    '
-        b'"args": {\n      "a": {"b": [true, false, {"c": "}, {"}]}, "d": "" \n    }\n  },\n  {"ph": "E", "ts": 3}\n ]}}'
+        b'"args": {\n      "a": {"b": [true, false, {"c": "}, {"}]}, "d": "" \n    }\n  },\n  {"ph": "E", "ts": 3}\n ]}}'  # noqa: E501 - a found case, as it was
     ),
 )
 WORDS = (

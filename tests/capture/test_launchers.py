@@ -82,7 +82,7 @@ def test_module_runs_as_under_python_m(tmp_path: Path) -> None:
 
 
 def test_a_script_sees_what_it_would_see(tmp_path: Path) -> None:
-    """A script's name, arguments, path, main module and standard input are its own; nothing of ours is imported early."""
+    """A script's name, arguments, path, main module and standard input are its own; ours are not imported early."""
     (tmp_path / "show.py").write_text(
         "import sys\nprint(sys.argv, sys.path, __name__, __file__, sys.modules['__main__'].__file__)\n"
         "print(sorted(set(sys.modules) & {'numpy', 'rich', 'msgspec', 'psutil', 'torch'}))\nprint(sys.flags)\n"

@@ -182,7 +182,7 @@ def test_own_cprofile_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_steps_of_many_calls_are_recorded_without_stacks(tmp_path: Path) -> None:
-    """A step of a quarter of a million Python calls would fill memory with stacks: they are left out, and it is said."""
+    """A step of a quarter of a million Python calls would fill memory with stacks: they are left out, and we say so."""
     run = record(tmp_path / "run", [PROGRAMS, "chatty"], cwd=HERE)
     assert "stacks-too-many" in run.told(0)["notes"]
     deep = next(one for one in run.told(0)["windows"] if one["name"] == "deep")
@@ -246,7 +246,8 @@ def test_limit_of_time(tmp_path: Path) -> None:
 def test_interrupt_is_passed_on(tmp_path: Path) -> None:
     """A SIGINT to the recorder reaches the program once; it tidies up and ends as one that was interrupted."""
     child = subprocess.Popen(
-        command(tmp_path / "run", [PROGRAMS, "endless"]), cwd=HERE, env=environment(), stdout=subprocess.PIPE, text=True,
+        command(tmp_path / "run", [PROGRAMS, "endless"]), cwd=HERE, env=environment(),
+        stdout=subprocess.PIPE, text=True,
         stderr=subprocess.DEVNULL, start_new_session=True,
     )  # fmt: skip
     wait_for(tmp_path / "run" / "rank0" / "deep.trace.json")
@@ -261,7 +262,8 @@ def test_armed_recording_waits_for_its_trigger(tmp_path: Path) -> None:
     """With ``--arm`` no window begins before ``uncork trigger PID``."""
     run = tmp_path / "run"
     child = subprocess.Popen(
-        command(run, [PROGRAMS, "endless"], arm=True, then_exit=True), cwd=HERE, env=environment(), stdout=subprocess.DEVNULL,
+        command(run, [PROGRAMS, "endless"], arm=True, then_exit=True), cwd=HERE, env=environment(),
+        stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
     wait_for(run / "rank0" / "recording.json")
