@@ -14,6 +14,7 @@ from uncork.measure.timeline_view import TimelineView
 from uncork.measure.view_curves import sampled_curves
 from uncork.measure.view_lanes import _sublanes
 from uncork.measure.view_names import Names, category, printable
+from uncork.measure.view_sentences import _stretches
 from uncork.recording import Recording, SampleTable
 from uncork.render.page_data import as_script
 from uncork.render.row_marks import reading_marks
@@ -112,6 +113,12 @@ def test_a_sentence_says_that_gaps_lie_under_the_loader() -> None:
     (loader,) = [one for one in meta["patterns"] if one["message"]["id"] == "pattern.loader"]
     assert loader["message"]["params"] == {"share": 0.6, "count": 2, "longest_ns": 6 * MS}
     assert (loader["from_ns"], loader["to_ns"]) in {(-3 * MS, 9 * MS), (7 * MS, 19 * MS)}
+
+
+def test_slivers_do_not_part_a_stretch() -> None:
+    """Of lengths 40, 20 and 5: a break of 1 is a sliver (under 40 / 20), one of 10 parts."""
+    spans = np.array([[0, 40], [41, 61], [71, 76]])
+    assert _stretches(spans).tolist() == [[0, 61], [71, 76]]
 
 
 def test_overlapping_work_on_a_stream_goes_to_several_rows() -> None:

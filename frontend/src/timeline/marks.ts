@@ -14,7 +14,9 @@ export function findMarks(trace: Trace, matches: FindingMatch[]): Marks | null {
   const rows: Row[] = [];
   const findings: number[] = [];
   matches.slice(0, MOST_FINDINGS).forEach((match, finding) => {
-    const spans = joined(spansOf(trace, match), trace.span / 4000);
+    const named = match.names.length ? spansOf(trace, match.names, false) : [];
+    const found = named.length ? named : spansOf(trace, match.causes.map(cause => `cause.${cause}`), true);
+    const spans = joined(found, trace.span / 4000);
     if (!spans.length) return;
     const first = start.length;
     for (const [from, to] of spans) {
@@ -31,14 +33,14 @@ export function findMarks(trace: Trace, matches: FindingMatch[]): Marks | null {
   return { start: Float64Array.from(start), dur: Float64Array.from(dur), name, before, rows, findings };
 }
 
-function spansOf(trace: Trace, match: FindingMatch): [number, number][] {
+/** Returns where events of some names are: in the row of causes, or in all others. */
+function spansOf(trace: Trace, wantedNames: string[], causes: boolean): [number, number][] {
   const wanted = new Uint8Array(trace.meta.names.length);
-  const names = new Set([...match.causes.map(cause => `cause.${cause}`), ...match.names]);
+  const names = new Set(wantedNames);
   trace.meta.names.forEach((name, index) => (wanted[index] = names.has(name) ? 1 : 0));
   const spans: [number, number][] = [];
   for (const track of trace.tracks) {
-    const isCause = track.meta.role === 'cause';
-    if (match.causes.length ? !isCause : isCause) continue;
+    if ((track.meta.role === 'cause') !== causes) continue;
     for (let i = track.first; i < track.last; i++) {
       if (wanted[trace.name[i]] && trace.dur[i] > 0) spans.push([trace.start[i], trace.start[i] + trace.dur[i]]);
     }

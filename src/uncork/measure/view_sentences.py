@@ -16,6 +16,8 @@ DENSE_SHARE = 0.85
 """The device counts as filled from this busy share on (seed requirements R3)."""
 TINY_KERNEL_NS = 10_000
 """A kernel shorter than launching it takes (5–10 µs) cannot hide the next launch."""
+SLIVER_PART = 20
+"""A break shorter than a twentieth of the longest stretch is none: a kernel or two between waits."""
 _LONGEST = 3
 
 
@@ -67,12 +69,20 @@ _PATTERNS = {
 
 
 def _sentence(id_: str, spans: Intervals, share: float, on_device: bool) -> Pattern:
+    spans = _stretches(spans)
     length = spans[:, 1] - spans[:, 0]
     longest = int(length.argmax())
     margin = int(length[longest]) // 2
     key = id_ if on_device or id_ not in _ALSO_ON_CPU else f"{id_}.cpu"
     params = {"share": share, "count": len(spans), "longest_ns": int(length[longest])}
     return Pattern(key, params, int(spans[longest, 0]) - margin, int(spans[longest, 1]) + margin)
+
+
+def _stretches(spans: Intervals) -> Intervals:
+    """Return a merged set as people see it: what only a sliver parts is one stretch."""
+    sliver = int((spans[:, 1] - spans[:, 0]).max()) // SLIVER_PART
+    joined = union(np.column_stack([spans[:, 0], spans[:, 1] + sliver]))
+    return np.column_stack([joined[:, 0], joined[:, 1] - sliver])
 
 
 _ALSO_ON_CPU = frozenset(

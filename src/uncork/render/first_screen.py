@@ -17,7 +17,8 @@ from uncork.units import format_ns, format_quantity, format_share
 _MOST_OPEN = 3
 _SMALL_CAUSE = 0.005
 _MOST_CAUSES = 8
-_MOST_NAMED = 4
+_MOST_NAMED = 12
+_FEW = 2
 _BAR_WIDTH = 1_000
 
 
@@ -259,36 +260,44 @@ def _evidence(one: Evidence, lang: str, of: str = "") -> str:
 
 
 def _rest(report: Report, lang: str) -> Iterator[str]:
-    """Yield what was checked and is fine, and what could not be looked at and why."""
+    """Yield what was checked and is fine, and what could not be looked at, why, and how to record it."""
     yield '<div class="rest">'
     if report.clear:
-        names = " · ".join(shown(rule) for rule in report.clear)
         title = say(lang, "page.clear", {"count": len(report.clear)})
-        yield f"<section><h2>{shown(title)}</h2><p>{names}</p></section>"
-    lacks = [lack for lack in report.not_assessed if report.applies(lack)]
-    beyond = len(report.not_assessed) - len(lacks)
-    if lacks or beyond:
-        title = say(lang, "page.not_assessed", {"count": len(lacks)})
-        yield f'<section class="lacks"><h2>{shown(title)}</h2><ul>'
-        by_missing: dict[tuple[str, ...], list[str]] = {}
-        for lack in lacks:
-            by_missing.setdefault(lack.missing, []).append(lack.rule)
-        for missing, rules in by_missing.items():
-            what = ", ".join(say(lang, f"missing.{one}") for one in missing)
-            how = " ".join(say(lang, f"record.{one}") for one in missing)
-            reason = say(lang, "page.not_measured_because", {"rules": _few(rules, lang), "missing": what})
-            yield f"<li>{shown(reason)} <span>{shown(how)}</span></li>"
-        if beyond:
-            yield f"<li>{shown(say(lang, 'page.beyond', {'count': beyond}))}</li>"
-        yield "</ul></section>"
+        named = " · ".join(shown(rule) for rule in report.clear[:_MOST_NAMED])
+        yield f"<section><h2>{shown(title)}</h2><p>{named}</p>"
+        if more := report.clear[_MOST_NAMED:]:
+            label = say(lang, "page.and_more", {"count": len(more)})
+            names = " · ".join(shown(rule) for rule in more)
+            yield f"<details><summary>{shown(label)}</summary><p>{names}</p></details>"
+        yield "</section>"
+    yield from _not_assessed(report, lang)
     yield "</div>"
 
 
+def _not_assessed(report: Report, lang: str) -> Iterator[str]:
+    """Yield what the recording lacks, what for, and how to record it, what most rules lack first."""
+    lacks = [lack for lack in report.not_assessed if report.applies(lack)]
+    beyond = len(report.not_assessed) - len(lacks)
+    if not lacks and not beyond:
+        return
+    yield f'<section class="lacks"><h2>{shown(say(lang, "page.not_assessed", {"count": len(lacks)}))}</h2><ul>'
+    waiting: dict[str, list[str]] = {}
+    for lack in lacks:
+        for what in lack.missing:
+            waiting.setdefault(what, []).append(lack.rule)
+    for what, rules in sorted(waiting.items(), key=lambda item: -len(item[1])):
+        missing, how = say(lang, f"missing.{what}"), say(lang, f"record.{what}")
+        yield f'<li title="{shown(", ".join(rules))}"><b>{shown(missing)}</b> ({shown(_few(rules, lang))})'
+        yield f" <span>{shown(how)}</span></li>"
+    if beyond:
+        yield f"<li>{shown(say(lang, 'page.beyond', {'count': beyond}))}</li>"
+    yield "</ul></section>"
+
+
 def _few(rules: list[str], lang: str) -> str:
-    """Return some of the rules' names and how many more there are; the JSON report lists all."""
-    more = len(rules) - _MOST_NAMED
-    named = ", ".join(rules[:_MOST_NAMED])
-    return f"{named} {say(lang, 'page.and_more', {'count': more})}" if more > 0 else named
+    """Return one or two rules by name, more as their number; the JSON report names all."""
+    return ", ".join(rules) if len(rules) <= _FEW else say(lang, "page.rules", {"count": len(rules)})
 
 
 def _fill(cause: str) -> str:

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from uncork.compare import Comparison
-from uncork.findings import Finding
+from uncork.findings import Bottleneck, Finding
 from uncork.ledger import CAUSES
 from uncork.locale import LANGUAGES, catalogue
 from uncork.measure.steps_view import StepsView
@@ -71,9 +71,9 @@ def _match(finding: Finding, report: Report) -> Json:
     present = {entry.cause for entry in report.ledger if entry.ns_per_step > 0}
     shown = [cause for cause in causes if cause in present]
     op = finding.location.op
-    if op and finding.rule not in _CAUSES_OF:
-        return {"causes": [], "names": [printable(op)]}
-    return {"causes": shown, "names": []}
+    # Computing is everywhere: there the operator tells more than the cause; elsewhere the cause is the stretch itself.
+    by_name = op is not None and (finding.bottleneck is Bottleneck.COMPUTE or not shown)
+    return {"causes": shown, "names": [printable(op)] if by_name and op else []}
 
 
 _CAUSES_OF: Mapping[str, tuple[str, ...]] = {
