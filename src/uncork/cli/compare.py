@@ -5,10 +5,13 @@ from __future__ import annotations
 import argparse
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from uncork.cli.analyze import Subparsers
 from uncork.errors import UncorkError, UsageError
-from uncork.report import Report
+
+if TYPE_CHECKING:
+    from uncork.report import Report
 
 
 def add(verbs: Subparsers[argparse.ArgumentParser]) -> None:
