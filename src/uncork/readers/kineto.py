@@ -114,6 +114,8 @@ def _format(table: EventTable, header: Mapping[str, object]) -> str:
 
 def _by_rank(table: EventTable) -> list[tuple[int | None, EventTable]]:
     """Return the table, or where a merge wrote each event's rank into its args, one table per rank."""
+    if "rank" not in table.args:
+        return [(None, table)]
     rank = table.ints("rank")
     ranks = np.unique(rank[rank >= 0])
     known = np.count_nonzero(rank >= 0)

@@ -67,8 +67,9 @@ cdef int table_open(Table* t, uint64_t seed) noexcept nogil:
     t.slots = <uint32_t*>calloc(4096, 4)
     t.tags = <uint32_t*>calloc(4096, 4)
     cdef int64_t* first = <int64_t*>push(&t.ends, 8)
-    if t.slots == NULL or t.tags == NULL or first == NULL:
+    if t.slots == NULL or t.tags == NULL or first == NULL or push(&t.blob, 64) == NULL:
         return -1
+    t.blob.n = 0  # never a null pointer, not even for texts of no bytes
     first[0] = 0
     return 0
 
