@@ -173,3 +173,36 @@ def test_with_one_rank_the_transfer_is_not_known() -> None:
 def test_bus_bandwidth_factors(name: str, ranks: int, factor: float) -> None:
     """The factors of nccl-tests: 2 (n − 1) / n, (n − 1) / n, and 1."""
     assert bus_factor(name, ranks) == factor
+
+
+def test_sizes_of_older_recordings_come_from_shapes_and_element_types() -> None:
+    """4 x 2048 x 4096 halves are 64 MiB; without a type in the kernel's name nothing is known."""
+    text = """
+        device NVIDIA A100-SXM4-80GB
+        steps 1 x 10ms
+          main region 0ms..1ms nccl:all_reduce {"Input Dims": [[4, 2048, 4096]]}
+          main runtime 0.1ms..0.2ms cudaLaunchKernel -> stream 20 1ms..5ms ncclDevKernel_AllReduce_SumTYPE_RING_LL
+    """
+    assert of_ranks(text.replace("TYPE", "_f16"))[0].bytes.tolist() == [64 << 20]
+    assert of_ranks(text.replace("TYPE", ""))[0].bytes.tolist() == [-1]
+
+
+def test_steps_are_the_same_on_ranks_that_leave_out_different_ones() -> None:
+    """One rank's first step is warm-up and left out; the waiting still lands in the right steps of its ledger."""
+    text = """
+        device NVIDIA A100-SXM4-80GB
+        ranks 2
+        steps 1 x 40ms
+          rank 0: main 0ms..39ms aten::mm
+          rank 1: main 0ms..39ms enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__
+        steps 3 x 10ms
+          main 0ms..0.1ms aten::mm -> stream 7 0.1ms..1ms ampere_sgemm
+          rank 0: main op 2ms..2.1ms c10d::allreduce_ -> stream 20 2.1ms..9ms ncclDevKernel_AllReduce
+          rank 1: main op 7ms..7.1ms c10d::allreduce_ -> stream 20 7.1ms..9ms ncclDevKernel_AllReduce
+    """
+    ranks = of_ranks(text)
+    assert [one.first_step for one in ranks] == [1, 0]
+    assert match(ranks).steps.tolist() == [1, 2, 3]
+    early, _ = (one[StepLedger] for one in with_waits([measure(one) for one in sketch(text)], (0, 1)))
+    assert isinstance(early, StepLedger)
+    assert early.ns[early.causes.index("comm_wait")].tolist() == [5 * MS] * 3

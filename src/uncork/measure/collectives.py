@@ -3,9 +3,10 @@
 Axes of the functions over ranks: matched collectives × ranks.
 """
 
+import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +42,13 @@ _BYTES_PER_ELEMENT = {
     "int": 4, "float": 4, "double": 8, "long": 8, "complexfloat": 8, "complexdouble": 16,
 }  # fmt: skip
 _BUS_BYTES = {"all_reduce": 2.0, "all_gather": 1.0, "reduce_scatter": 1.0, "all_to_all": 1.0}
+_ELEMENT_TYPE = re.compile(
+    r"[_ ](f16|bf16|f32|f64|half|float|double|u?int8_t|u?int32_t|u?int64_t|[iu]8|[iu]32|[iu]64)(_|\b)"
+)
+_TYPE_BYTES = {
+    "f16": 2, "bf16": 2, "f32": 4, "f64": 8, "half": 2, "float": 4, "double": 8, "int8_t": 1, "uint8_t": 1,
+    "int32_t": 4, "uint32_t": 4, "int64_t": 8, "uint64_t": 8, "i8": 1, "u8": 1, "i32": 4, "u32": 4, "i64": 8, "u64": 8,
+}  # fmt: skip
 UNMATCHED = frozenset({"send_recv"})
 """Names whose partners a trace does not tell: they are counted, not matched."""
 
@@ -59,8 +67,9 @@ class Collectives(Measurement):
         dur_ns: Duration.
         exposed_ns: Part of it in which nothing else works.
         stream: Number of the stream (device) or thread (host).
-        step: Step in which it starts, -1 for outside.
+        step: Step in which it starts, counted from the recording's first mark, -1 for outside.
         group_size: Ranks of its group, 0 where the recording does not say.
+        first_step: Steps left out as warm-up before the ledger's first.
     """
 
     groups: tuple[str, ...]
@@ -74,6 +83,7 @@ class Collectives(Measurement):
     stream: IntArray
     step: IntArray
     group_size: IntArray
+    first_step: int = 0
 
     @classmethod
     def of(cls, rank: Rank) -> "Collectives":
@@ -85,6 +95,7 @@ class Collectives(Measurement):
         steps = timeline.steps
         step = np.searchsorted(steps.start_ns, found.start_ns, side="right") - 1
         step[(step >= 0) & (found.start_ns >= steps.end_ns[step])] = -1
+        step[step >= 0] += len(steps.left_out_ns)
         exposed = rank.ledger.intervals.get("comm", np.empty((0, 2), np.int64))
         groups, group = _coded(found.group)
         names, name = _coded(found.name)
@@ -100,6 +111,7 @@ class Collectives(Measurement):
             stream=found.track,
             step=step,
             group_size=found.group_size,
+            first_step=len(steps.left_out_ns),
         )
 
     def __len__(self) -> int:
@@ -127,15 +139,17 @@ def _on_device(timeline: Timeline) -> _Found:
     told = _told_by(timeline, device.launch[rows])
     facts = np.where((table.texts("Collective name")[device.row[rows]] >= 0) | (told < 0), device.row[rows], told)
     region = host.ancestor_where(table.name_is(_REGION)[host.row], device.launch[rows])
-    spoken = table.name[np.where(region >= 0, _rows(timeline, region), device.row[rows])]
-    return _described(
+    speaks = np.where(region >= 0, _rows(timeline, region), device.row[rows])
+    found = _described(
         table,
         start_ns=device.start_ns[rows],
         end_ns=device.end_ns[rows],
         track=device.track[rows],
         facts=facts,
-        spoken=spoken,
+        spoken=table.name[speaks],
     )
+    shaped = _shaped_bytes(table, speaks, table.names(device.row[rows]))
+    return replace(found, bytes=np.where(found.bytes < 0, shaped, found.bytes))
 
 
 def _on_host(timeline: Timeline) -> _Found:
@@ -194,6 +208,30 @@ def _described(
         bytes=np.where((elements > 0) & (width > 0), elements * width, -1),
         group_size=table.ints("Group size", missing=0)[facts],
     )
+
+
+def _shaped_bytes(table: EventTable, rows: IntArray, kernels: Sequence[str]) -> IntArray:
+    """Return the sizes that the regions' input shapes and the kernels' element types tell, -1 where they do not.
+
+    Recordings before torch 2.2 hold no message sizes, but the shapes of what was handed over.
+    """
+    shapes = table.texts("Input Dims")[rows]
+    elements = {int(one): _elements(table.strings.value(int(one))) for one in np.unique(shapes) if one >= 0}
+    sizes = [
+        elements.get(int(shape), 0) * (_TYPE_BYTES[found[1]] if (found := _ELEMENT_TYPE.search(kernel)) else 0)
+        for shape, kernel in zip(shapes, kernels, strict=True)
+    ]
+    return np.array([size or -1 for size in sizes], np.int64)
+
+
+def _elements(shapes: object) -> int:
+    """Return the elements of the tensors whose shapes a recording names; 0 where it is no list of shapes."""
+    if not isinstance(shapes, list):
+        return 0
+    tensors = [
+        shape for shape in shapes if isinstance(shape, list) and shape and all(type(one) is int for one in shape)
+    ]
+    return sum(math.prod(shape) for shape in tensors)
 
 
 def collective_name(name: str) -> str:

@@ -88,7 +88,7 @@ def with_waits(measured: Sequence[Measured], numbers: Sequence[int]) -> list[Mea
     for column, place in enumerate(places):
         ledger = measured[place].get(StepLedger)
         if isinstance(ledger, StepLedger) and "comm" in ledger.causes and len(matched):
-            apart = _apart(ledger, matched.steps, waited[column])
+            apart = _apart(ledger, matched.steps - values[column].first_step, waited[column])
             changed: dict[type[Measurement], Measurement | Missing] = {**measured[place], StepLedger: apart}
             done[place] = changed
     return done
