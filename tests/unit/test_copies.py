@@ -138,3 +138,10 @@ def test_a_real_pair_pinned_and_pageable(shared: Path, case: str, memory: str, h
     assert {site.memory for site in found.sites} == {memory}
     assert found.total("bytes") == 2 * 154_140_672
     assert found.total("host_ns") == pytest.approx(held_ns, rel=0.01)
+
+
+def test_r2_6_the_table_of_copies_is_per_step():
+    """30 MB per step at 10 GB/s, with what it holds up, as plain values with their unit in the name."""
+    (row,) = copies(PAGEABLE).rows()
+    assert (row["size_bytes"], row["bytes_per_s"], row["calls_per_step"]) == (30_000_000, pytest.approx(10e9), 1.0)
+    assert (row["device_ns"], row["exposed_ns"], row["host_ns"]) == (3_000_000, 3_000_000, 3_800_000)

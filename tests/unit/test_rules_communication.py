@@ -7,7 +7,8 @@ import pytest
 from tests.unit.rule_outcomes import clear, found, found_in, outcome
 from uncork import readers
 from uncork.findings import NotAssessed
-from uncork.measure import measure
+from uncork.measure import Rank, measure
+from uncork.measure.collectives_table import CollectivesTable
 from uncork.rules import rules
 from uncork.testing import sketch
 
@@ -130,3 +131,18 @@ def test_costs_do_not_depend_on_the_order_of_ranks():
     assert (one.location.rank, other.location.rank) == (1, 0)
     assert one.cost_ns_per_step == other.cost_ns_per_step
     assert one.gain == other.gain
+
+
+def test_r2_8_the_table_of_collectives_is_per_step():
+    """100 MB per step in 6 ms, of which 1 ms sticks out; a trace without sizes says None, not 0."""
+    text = f"""
+    device NVIDIA A100-SXM4-80GB
+    steps 4 x 10ms
+      main 0ms..0.1ms aten::mm -> stream 7 0.2ms..8ms {GEMM}
+      main 0.2ms..0.3ms nccl:all_reduce -> stream 20 3ms..9ms {NCCL} {args(25_000_000)}
+    """
+    (row,) = CollectivesTable.of(Rank(sketch(text)[0])).rows()
+    assert (row["name"], row["calls_per_step"], row["size_bytes"]) == ("all_reduce", 1.0, 100_000_000)
+    assert (row["device_ns"], row["exposed_ns"], row["group_size"]) == (6_000_000, 1_000_000, 2)
+    (bare,) = CollectivesTable.of(Rank(sketch(text.replace(args(25_000_000), ""))[0])).rows()
+    assert (bare["size_bytes"], bare["bytes_per_s"]) == (None, None)

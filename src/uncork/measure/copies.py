@@ -1,7 +1,9 @@
 """Copies: what moves between host and device, from where in the program, how fast, and what it holds up."""
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -69,6 +71,8 @@ class Copies(Measurement):
         returned_ns: Device time of both ways of those.
     """
 
+    table: ClassVar[str] = "copies"
+
     sites: tuple[Site, ...]
     steps: int
     returned_bytes: int
@@ -95,6 +99,27 @@ class Copies(Measurement):
         )
         returned_bytes, returned_ns = _returned(copies, step[rows], device.dur_ns[rows])
         return cls(_sites(rank, copies), len(steps), returned_bytes, returned_ns)
+
+    def rows(self) -> Sequence[Mapping[str, Any]]:
+        """Return one row per site: figures per step, the bandwidth over all of them."""
+        return [
+            {
+                "name": site.location.op or site.direction,
+                "direction": site.direction,
+                "host_memory": site.memory,
+                "module": site.location.module,
+                "file": site.location.file,
+                "line": site.location.line,
+                "function": site.location.function,
+                "calls_per_step": site.count / self.steps,
+                "size_bytes": site.bytes // self.steps or None,
+                "bytes_per_s": site.bytes_per_s,
+                "device_ns": site.copy_ns // self.steps,
+                "exposed_ns": site.exposed_ns // self.steps,
+                "host_ns": site.host_ns // self.steps,
+            }
+            for site in self.sites
+        ]
 
     def total(self, field: str, *, direction: str | None = None, memory: str | None = None) -> int:
         """Return the mean per step of a figure of the sites that go one way, from or to one kind of host memory."""

@@ -21,12 +21,16 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "kernels": ("rank", "name", "kind", "op", "calls_per_step", "device_ns", "mean_ns", "share"),
     "functions": ("rank", "name", "place", "calls", "total_ns", "self_ns"),
     "regions": ("rank", "name", "calls_per_step", "host_ns", "device_ns"),
-    "collectives": ("rank", "name", "group", "calls_per_step", "bytes", "device_ns", "wait_ns", "exposed_ns"),
+    "collectives": ("rank", "name", "group", "calls_per_step", "size_bytes", "bytes_per_s", "device_ns", "exposed_ns"),
+    "copies": (
+        *("rank", "name", "direction", "host_memory", "place", "calls_per_step"),
+        *("size_bytes", "bytes_per_s", "device_ns", "exposed_ns", "host_ns"),
+    ),
 }
-TEXT_COLUMNS = frozenset({"name", "phase", "module", "place", "kind", "op", "group"})
+TEXT_COLUMNS = frozenset({"name", "phase", "module", "place", "kind", "op", "group", "direction", "host_memory"})
 # What a narrow terminal leaves out, first to last; name, calls and times of one kind always stay.
 _DROPPED_FIRST = (
-    *("memory_bytes", "phase", "mean_ns", "kind", "op", "group", "device_total_ns", "cpu_total_ns", "module", "bytes"),
+    *("memory_bytes", "phase", "mean_ns", "kind", "op", "group", "device_total_ns", "cpu_total_ns", "module"),
     *("cpu_self_ns", "calls_per_step", "place"),
 )
 # What all kernels of torch's own begin with tells them apart no better.
@@ -39,7 +43,7 @@ SORT_KEYS: dict[str, tuple[str, ...]] = {
     "cpu_total": ("cpu_total_ns", "total_ns", "host_ns"),
     "cpu_self": ("cpu_self_ns", "self_ns", "host_ns"),
     "calls": ("calls_per_step", "calls"),
-    "memory": ("memory_bytes", "bytes"),
+    "memory": ("memory_bytes", "size_bytes"),
 }
 
 
