@@ -27,9 +27,13 @@ WORTH_SHARE = 0.05
 KNOWN_SHARE = 0.5
 """With more of the window unexplained or unrecorded, a verdict needs `OF_EXPLAINED` and `OF_WINDOW` (section 9.9)."""
 OF_EXPLAINED = 0.9
+OF_WINDOW = 0.25
 SKEW_UNKNOWN = 0.85
 """Communication as seen by some ranks only may be waiting for one that is not here (diagnosis section 4)."""
-OF_WINDOW = 0.25
+CLOSE_PAIR = 0.9
+"""Which of arithmetic and memory-bound kernels leads, when they are close, depends on where some are counted."""
+
+BUSY_PAIR = frozenset({Bottleneck.COMPUTE, Bottleneck.MEMORY})
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,8 +45,10 @@ class Job:
         numbers: Their ranks.
         late: Who waited for whom.
         shares: What each class could give back, of the step.
+        per_step: The same in each step, mean over ranks, float64 (classes, steps).
         unknown: Share of the step that nothing explains.
-        excess: Cause on which the late ranks spend more time than the others, or None.
+        close_pair: Whether compute and memory share the busy time of some rank too evenly to leave one out.
+        excess: Class on which the late ranks spend more time than the others; None where that is unexplained.
     """
 
     ledgers: tuple[StepLedger, ...]
@@ -51,6 +57,7 @@ class Job:
     shares: Mapping[Bottleneck, float]
     per_step: FloatArray
     unknown: float
+    close_pair: bool
     excess: Bottleneck | None
 
 
@@ -86,7 +93,9 @@ def judge(
         bottleneck=main,
         confidence=_confidence(job, share, quality),
         share=share,
-        summary=summary(job.ledgers, main, late, job.late.wait_share if job.late else 0.0),
+        summary=summary(
+            job.ledgers, main, late if main is job.excess else (), job.late.wait_share if job.late else 0.0
+        ),
         contributing=_contributing(job, main),
         late_ranks=tuple(sorted(late)),
         would_be_wrong_if=wrong_if(main, quality, late),
@@ -119,6 +128,7 @@ def _job(measured: Sequence[Measured], numbers: Sequence[int]) -> Job | None:
         shares=shares,
         per_step=_agreement(per_rank),
         unknown=float(np.median([rank.unknown for rank in per_rank])),
+        close_pair=any(rank.close_pair for rank in per_rank),
         excess=excess,
     )
 
@@ -152,12 +162,11 @@ def _stands_alone(job: Job, main: Bottleneck) -> bool:
 
 def _contributing(job: Job, main: Bottleneck) -> tuple[Bottleneck, ...]:
     """Return the other classes that are worth naming, the largest first."""
-    busy_pair = {Bottleneck.COMPUTE, Bottleneck.MEMORY}
-    close = main in busy_pair and any(one.close_pair for one in map(class_shares, job.ledgers))
+    close = job.close_pair and main in BUSY_PAIR
     named = [
         one
         for one in CLASSES
-        if one is not main and (job.shares[one] >= CONTRIBUTES_SHARE or (close and one in busy_pair))
+        if one is not main and (job.shares[one] >= CONTRIBUTES_SHARE or (close and one in BUSY_PAIR))
     ]
     return tuple(sorted(named, key=lambda one: -job.shares[one]))
 
@@ -174,6 +183,8 @@ def _confidence(job: Job, share: float, quality: Sequence[Quality]) -> float:
     agree = float((job.per_step.argmax(axis=0) == top).mean()) if not (job.late and job.late.ranks) else 1.0
     sure *= 0.8 + 0.2 * agree
     sure *= 1 - 0.5 * job.unknown
+    if job.close_pair and CLASSES[top] in BUSY_PAIR:
+        sure *= CLOSE_PAIR
     for one in quality:
         sure *= _DOUBT.get(one.id, 1.0) if one.severity != "info" else 1.0
     alone = len(job.ledgers) == 1 or any(one.id == "missing-ranks" for one in quality)

@@ -131,6 +131,12 @@ def test_waiting_for_a_late_rank_is_charged_to_what_makes_it_late() -> None:
     assert dispatching.summary.id == "verdict.framework.late"
 
 
+def test_the_order_of_ranks_does_not_matter() -> None:
+    """The same recordings in another order give the same verdict, late rank included."""
+    held = "rank 3: main 0.1ms..6.1ms aten::item"
+    assert late(held) == late(held, (2, 3, 0, 1))
+
+
 def test_a_late_rank_that_nothing_explains_is_named_without_a_class() -> None:
     """Who is late is known from the collectives alone; why is not."""
     found = late("")
@@ -144,7 +150,9 @@ def test_confidence_falls_with_margin_agreement_and_quality() -> None:
     mixed = verdict({"data_loading": 60, "gemm": 30}, {"gemm": 80}, {"data_loading": 90}, {"gemm": 70}).confidence
     lossy = verdict(*[{"data_loading": 60, "gemm": 30}] * 4, quality=[Quality("lost-events", "warning")]).confidence
     assert clear >= 0.9
+    pair = verdict(*[{"gemm": 50, "bandwidth": 45}] * 4).confidence
     assert max(close, mixed, lossy) < 0.8
+    assert pair < verdict(*[{"gemm": 90, "bandwidth": 5}] * 4).confidence
 
 
 def test_communication_seen_by_one_rank_is_never_sure() -> None:
