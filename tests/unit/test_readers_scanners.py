@@ -168,6 +168,10 @@ def test_the_last_of_equal_keys_wins(tmp_path: Path, scanner: type[Scanner]) -> 
     text = rb'[{"ph":"X","ts":1,"name":"a","name":"b","args":{"x":1},"args":{"y":1,"y":2,"z":3,"y":"4"}}]'
     (row,) = rows_of(scanned_text(tmp_path / "a.json", text, scanner))
     assert row == {"ph": "X", "ts": 1000, "name": "b", "args": {"y": "4", "z": 3}}
+    text = b'[{"ph":"X","ts":1,"args":7,"args":{"x":1}},{"ph":"X","ts":1,"args":{"x":1},"args":[]}]'
+    found = scanned_text(tmp_path / "a.json", text, scanner)
+    assert [row["args"] for row in rows_of(found)] == [{"x": 1}, {}]
+    assert +found.repairs == Counter(odd_args=1)
 
 
 @each_scanner

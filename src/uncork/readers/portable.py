@@ -42,7 +42,7 @@ class _Event(msgspec.Struct, gc=False):
 
 
 class _OddEvent(msgspec.Struct, gc=False):
-    """An event whose ``args`` is no object."""
+    """An event whose ``args`` may be anything."""
 
     ph: msgspec.Raw = _NONE
     cat: msgspec.Raw = _NONE
@@ -53,9 +53,11 @@ class _OddEvent(msgspec.Struct, gc=False):
     dur: msgspec.Raw = _NONE
     id: msgspec.Raw = _NONE
     bp: msgspec.Raw = _NONE
+    args: msgspec.Raw = _NONE
 
 
 _EVENTS = msgspec.json.Decoder(list[_Event])
+_ARGS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _ODD_EVENT = msgspec.json.Decoder(_OddEvent)
 _WRONG = (msgspec.DecodeError, msgspec.ValidationError, RecursionError, UnicodeDecodeError)
 
@@ -117,11 +119,11 @@ class PortableScanner:
         except _WRONG:
             try:
                 odd = _ODD_EVENT.decode(text)
+                args = _ARGS.decode(odd.args) if bytes(odd.args)[:1] == b"{" else msgspec.UNSET
             except _WRONG:
                 return False
-            self.repairs["odd_args"] += 1
-            fields = (odd.ph, odd.cat, odd.name, odd.pid, odd.tid, odd.ts, odd.dur, odd.id, odd.bp)
-            self._add([_Event(*fields)])
+            self.repairs["odd_args"] += args is msgspec.UNSET
+            self._add([_Event(odd.ph, odd.cat, odd.name, odd.pid, odd.tid, odd.ts, odd.dur, odd.id, odd.bp, args)])
         return True
 
     def finish(self, header: dict[str, object]) -> Scanned:

@@ -23,7 +23,7 @@ CATEGORIES: dict[str, Kind] = {
     "gpu_user_annotation": Kind.GPU_USER_ANNOTATION,
     "cuda_sync": Kind.SYNC,
     "cuda_event": Kind.SYNC,
-    "cpu_instant_event": Kind.MEMORY,
+    "cpu_instant_event": Kind.OTHER,  # its memory records are told by name; "[OutOfMemory]" is none
     "overhead": Kind.OVERHEAD,
     "collective_comm": Kind.KERNEL,
     "python_gc": Kind.GC,
@@ -130,10 +130,9 @@ def kinds_of(scanned: Scanned, names: TrackNames) -> Kinds:
 
 def _kind_of_form(scanned: Scanned, phase: int, category: int) -> Kind:
     """Return the kind that phase and category alone tell."""
-    known = CATEGORIES.get(scanned.text(category).lower(), Kind.OTHER)
     if chr(phase) in "XBE":
-        return known
-    return PHASES.get(chr(phase), Kind.MEMORY if known == Kind.MEMORY else Kind.OTHER)
+        return CATEGORIES.get(scanned.text(category).lower(), Kind.OTHER)
+    return PHASES.get(chr(phase), Kind.OTHER)
 
 
 def _kind_of_track(scanned: Scanned, names: TrackNames, pid: int, tid: int) -> Kind:
