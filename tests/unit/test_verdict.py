@@ -114,12 +114,11 @@ LATE = """
 """
 
 
-def late(held: str) -> Verdict:
-    """Return the verdict on four ranks of which the last is held up by something."""
-    measured = with_waits(
-        [measure(one) for one in sketch(LATE.replace("rank 3: main 0.1ms..6.1ms HELD", held))], range(4)
-    )
-    return judge(measured, range(4), [], [])
+def late(held: str, order: Sequence[int] = (0, 1, 2, 3)) -> Verdict:
+    """Return the verdict on four ranks, handed over in some order, of which the last is held up by something."""
+    recordings = sketch(LATE.replace("rank 3: main 0.1ms..6.1ms HELD", held))
+    measured = with_waits([measure(recordings[rank]) for rank in order], order)
+    return judge(measured, order, [], [])
 
 
 def test_waiting_for_a_late_rank_is_charged_to_what_makes_it_late() -> None:
