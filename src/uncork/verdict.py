@@ -18,7 +18,7 @@ from uncork.measure.matching import match
 from uncork.measure.step_ledger import StepLedger
 from uncork.measure.waiting import Lateness, lateness
 from uncork.quality import blocks
-from uncork.wording import summary, wrong_if
+from uncork.wording import late_key, summary, wrong_if
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -82,7 +82,8 @@ def judge(
     main = max(CLASSES, key=lambda one: job.shares[one])
     share = job.shares[main]
     if late and job.late and job.excess is None and job.late.wait_share > share:
-        return _abstain("verdict.undetermined.late", {"ranks": _spelt(late)}, late)
+        params = {"ranks": _spelt(late), "wait_share": job.late.wait_share}
+        return _abstain(f"verdict.undetermined.{late_key(late)}", params, late)
     if job.unknown > KNOWN_SHARE and not _stands_alone(job, main):
         return _abstain("verdict.undetermined.unexplained", {"unknown_share": job.unknown}, late)
     if share < WORTH_SHARE:

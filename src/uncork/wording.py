@@ -31,13 +31,18 @@ def summary(ledgers: Sequence[StepLedger], main: Bottleneck, late: Sequence[int]
         "cost_ns": cost_ns,
         "step_ns": step_ns,
         "ranks": ", ".join(str(rank) for rank in sorted(late)),
-        "count": len(late),
         "wait_share": wait_share,
+        "wait_ns": round(wait_share * step_ns),
     }
     if late:
-        return Message(f"verdict.{main.value}.late", params)
+        return Message(f"verdict.{main.value}.{late_key(late)}", params)
     place = "device" if ledgers[0].on_device else "cpu"
     return Message(f"verdict.{main.value}.{_SENTENCE.get(largest, largest)}.{place}", params)
+
+
+def late_key(late: Sequence[int]) -> str:
+    """Return the part of a key that speaks of one late rank, or of several."""
+    return "late" if len(late) > 1 else "late_one"
 
 
 _SENTENCE = {
