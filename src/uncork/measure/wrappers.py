@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from uncork.calltree import BACKWARD_NODE
 from uncork.events import Kind
 from uncork.intervals import intervals, subtract, total_ns
 from uncork.ledger import device_causes
@@ -35,6 +36,7 @@ class Wrappers(Measurement):
         search_ns_per_step: Time per step of DDP's search for unused parameters.
         exposed_search_ns_per_step: The part of it in which the device (if there is one) does nothing.
         devices: Devices of this process that work.
+        backward: Whether there is a backward pass.
     """
 
     steps: int
@@ -45,6 +47,7 @@ class Wrappers(Measurement):
     search_ns_per_step: int
     exposed_search_ns_per_step: int
     devices: int
+    backward: bool
 
     @classmethod
     def of(cls, rank: Rank) -> "Wrappers":
@@ -65,6 +68,7 @@ class Wrappers(Measurement):
             search_ns_per_step=total_ns(searching) // steps,
             exposed_search_ns_per_step=total_ns(subtract(searching, timeline.device_busy)) // steps,
             devices=len(np.unique(timeline.events.ints("device")[timeline.device.row])),
+            backward=bool(timeline.events.name_is(BACKWARD_NODE)[timeline.host.row].any()),
         )
 
 
