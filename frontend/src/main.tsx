@@ -20,6 +20,7 @@ import { TablesView } from './views/tables.tsx';
 const ALL_TABS = ['compare', 'timeline', 'flame', 'tables', 'memory', 'steps', 'ranks', 'about'] as const;
 type Tab = (typeof ALL_TABS)[number];
 let TABS: Tab[] = ALL_TABS.filter(one => one !== 'compare');
+const OF_ONE_RANK = new Set<Tab>(['timeline', 'flame', 'memory', 'steps']);
 type GoTo = { name?: string; finding?: number } | null;
 
 function App({ page }: { page: PageData }) {
@@ -85,6 +86,7 @@ function App({ page }: { page: PageData }) {
     <>
       <Tabs tab={tab} open={open} help={() => setHelp(!help)} />
       {help && <Help />}
+      {page.shown_rank !== null && OF_ONE_RANK.has(tab) && <p class="rank muted">{say('page.one_rank', { rank: page.shown_rank })}</p>}
       <div role="tabpanel" id="panel" aria-labelledby={`tab-${tab}`}>
         {tab === 'compare' && <CompareView data={page.compare} language={language} />}
         {tab === 'timeline' && <Loaded data={trace} empty="page.timeline.empty">{data => <TimelineView trace={data} matches={page.findings} titles={page.finding_titles[language]} goTo={goTo} stamp={stamp} />}</Loaded>}

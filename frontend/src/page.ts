@@ -36,6 +36,8 @@ export type PageData = {
   comm: Record<string, unknown> | null;
   ranks: RankData | null;
   late_ranks: number[];
+  /** The rank whose timeline, flame graph and steps are shown, where there are several. */
+  shown_rank: number | null;
   about: { title: Message; facts: Fact[] }[];
   compare: CompareData | null;
 };

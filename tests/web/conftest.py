@@ -21,6 +21,7 @@ with shapes stacks memory
 steps 4 x 10ms
   main 0ms..6ms enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__
   main python 6ms..9ms train.py(12): step
+  main 6.2ms [memory] {{"Bytes": 1048576, "Total Allocated": 2097152, "Device Type": 1, "Device Id": 0}}
   main 6.1ms..6.5ms aten::conv2d {{"Input Dims": [[8, 3, 32, 32]]}} -> stream 7 6.6ms..8.6ms cudnn_conv_kernel
   main 7ms..7.4ms aten::mm {{"Input Dims": [[8, 8], [8, 8]]}} -> stream 7 8.7ms..9.2ms ampere_sgemm_32x32
   main op 8ms..8.2ms {HOSTILE} -> stream 7 9.3ms..9.4ms {HOSTILE}

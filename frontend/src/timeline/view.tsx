@@ -24,7 +24,8 @@ export function TimelineView({ trace, matches, titles, goTo, stamp }: Props) {
 
   useEffect(() => {
     let pending = 0;
-    const timeline = new TimelineCanvas(canvas.current!, trace, findMarks(trace, matches), {
+    if (!canvas.current) return undefined;
+    const timeline = new TimelineCanvas(canvas.current, trace, findMarks(trace, matches), {
       select: event => {
         setSelected(event);
         writePlace({ event: event === null ? undefined : String(event) });

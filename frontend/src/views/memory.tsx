@@ -27,10 +27,12 @@ function Chart({ curve, span, stamp, open }: { curve: Curve; span: number; stamp
   const [tip, setTip] = useState<TipContent | null>(null);
   const peak = peakOf(curve);
   useEffect(() => {
-    const draw = () => paint(canvas.current!, curve, span, peak);
+    const node = canvas.current;
+    if (!node) return undefined; // the view was left before it was drawn
+    const draw = () => paint(node, curve, span, peak);
     draw();
     const observer = new ResizeObserver(draw);
-    observer.observe(canvas.current!);
+    observer.observe(node);
     return () => observer.disconnect();
   }, [curve, stamp]);
   const at = (x: number) => ((x - LEFT) / (canvas.current!.clientWidth - LEFT)) * span;

@@ -43,6 +43,7 @@ def page_data(report: Report, comparison: Comparison | None = None) -> Json:
         "comm": _safe(report.comm),
         "ranks": _ranks(report.views.get("Ranks")),
         "late_ranks": list(report.verdict.late_ranks),
+        "shown_rank": report.run["ranks"][0] if len(report.run.get("ranks", ())) > 1 else None,
         "about": _about(report),
         "compare": _compared(comparison) if comparison else None,
     }
