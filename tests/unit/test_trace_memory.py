@@ -54,6 +54,14 @@ def test_what_the_recorder_counted_divides_the_peak():
     assert trace_memory(*lines, "setting parameter_bytes 401").content()["categories"] == []
 
 
+def test_r5_2_how_much_larger_a_batch_would_fit():
+    """90 % of 3,000 bytes less 1,000 reserved are 1,700; a step adds 400 - 100: more than five batches besides its own."""
+    lines = ['device NVIDIA A100 {"totalGlobalMem": 3000}', *HEAD[1:]]
+    lines += [event("0ms", 0, 100, 900), event("3ms", 300, 400, 1000), event("5ms", -300, 100, 1000)]
+    assert trace_memory(*lines).batch_ratio == pytest.approx(1 + 1_700 / 300)
+    assert trace_memory(*HEAD, event("3ms", 200, 400, 1000)).batch_ratio is None
+
+
 def test_changes_alone_are_added_up():
     """Before torch 1.10 events tell changes only: sizes count from the smallest."""
     found = trace_memory(*HEAD, event("1ms", 100, -1, 0), event("3ms", 200, -1, 0), event("5ms", -300, -1, 0))

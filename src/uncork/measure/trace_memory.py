@@ -15,6 +15,10 @@ from uncork.timeline import Timeline
 
 IntArray = npt.NDArray[np.int64]
 
+FULL_SHARE = 0.9
+"""Of a device's memory: fuller ones are fragile (requirement R3.2)."""
+MOST_BATCH_RATIO = 16.0
+"""Beyond it other limits come first, and the estimate means nothing."""
 CPU_TYPE = 0
 """``Device Type`` of host memory (c10::DeviceType); every other number is an accelerator's."""
 
@@ -43,6 +47,7 @@ class TraceMemory(Measurement):
         reserved_bytes: Likewise; empty where the trace does not say.
         known_bytes: Category → bytes that the recorder counted on the live objects (parameters, gradients, optimiser
             state); empty where it was not there, and for host memory, whose totals begin with the recording.
+        capacity_bytes: Memory of the device, None where the recording does not say.
     """
 
     section: ClassVar[str] = "memory"
@@ -65,6 +70,7 @@ class TraceMemory(Measurement):
     allocated_bytes: IntArray
     reserved_bytes: IntArray
     known_bytes: Mapping[str, int] = field(default_factory=dict)
+    capacity_bytes: int | None = None
 
     @classmethod
     def of(cls, rank: Rank) -> "TraceMemory":
@@ -100,8 +106,21 @@ class TraceMemory(Measurement):
             time_ns=when[places] - steps.start_ns[0],
             allocated_bytes=allocated[places],
             reserved_bytes=reserved[places] if told else np.empty(0, np.int64),
+            capacity_bytes=_capacity_bytes(rank, kind, device),
             known_bytes=_known(rank) if kind != CPU_TYPE and not relative else {},
         )
+
+    @property
+    def batch_ratio(self) -> float | None:
+        """Return how many times the batch would fit, None where size or reserve are unknown.
+
+        What a step adds to what is there between steps is taken to grow with the batch; some of it does not.
+        """
+        held = self.reserved_peak_bytes
+        swing = self.peak_bytes - int(self.step_bytes.min())
+        if not self.marked or not self.capacity_bytes or held is None or swing <= 0:
+            return None
+        return min(1 + max(FULL_SHARE * self.capacity_bytes - held, 0) / swing, MOST_BATCH_RATIO)
 
     def content(self) -> Mapping[str, Any]:
         """Return the report's section on memory."""
@@ -115,6 +134,8 @@ class TraceMemory(Measurement):
             "peak_ns": self.peak_ns,
             "peak_op": self.peak_location.op,
             "reserved_peak_bytes": self.reserved_peak_bytes,
+            "capacity_bytes": self.capacity_bytes,
+            "batch_ratio": self.batch_ratio,
             "start_bytes": self.start_bytes,
             "allocated_bytes": self.end_bytes,
             "step_bytes": self.step_bytes.tolist(),
@@ -141,6 +162,12 @@ class TraceMemory(Measurement):
             {"category": word, "bytes": size, "share": size / max(self.peak_bytes, 1)}
             for word, size in sorted(parts.items(), key=lambda part: -part[1])
         ]
+
+
+def _capacity_bytes(rank: Rank, kind: int, index: int) -> int | None:
+    """Return the size of the device that the events are about."""
+    sizes = {device.index: device.memory_bytes for device in rank.recording.devices}
+    return sizes.get(index) if kind != CPU_TYPE else None
 
 
 def _known(rank: Rank) -> dict[str, int]:

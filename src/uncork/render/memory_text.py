@@ -16,6 +16,7 @@ from uncork.units import format_bytes, format_share
 
 _COLOR = "#cc79a7"
 _FEW = 3
+WORTH_A_LARGER_BATCH = 1.25
 _WIDEST_BAR = 40
 
 
@@ -47,6 +48,10 @@ def _head(memory: Mapping[str, Any], lang: str) -> Text:
         facts.append(say(lang, f"memory.phase.{memory['peak_phase']}"))
     if memory.get("reserved_peak_bytes"):
         facts.append(say(lang, "ui.memory.reserved", {"reserved_bytes": memory["reserved_peak_bytes"]}))
+    if memory.get("capacity_bytes"):
+        facts.append(say(lang, "ui.memory.capacity", {"capacity_bytes": memory["capacity_bytes"]}))
+    if (memory.get("batch_ratio") or 0) > WORTH_A_LARGER_BATCH:
+        facts.append(say(lang, "ui.memory.batch", {"times": memory["batch_ratio"]}))
     return line.append("  " + " · ".join(facts), style="dim") if facts else line
 
 
