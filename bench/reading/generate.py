@@ -82,13 +82,13 @@ class Names:
             f"std::array<char*, {number(6)}ul> >(int, at::native::BinaryFunctor<c10::BFloat16>, std::array<char*, 3ul>)"
         )
 
-    def _shapes(self) -> tuple[str, str, str, str]:
+    def _shapes(self) -> tuple[str, str, str, str, list[str]]:
         number = self.random.randrange
         shapes = [[number(1, 65) * 64 for _ in range(number(1, 4))] for _ in range(number(1, 5))] + [[], []]
         strides = [[number(1, 4097) for _ in shape] for shape in shapes]
         types = '["' + '", "'.join(self.random.choice(TYPES) for _ in shapes) + '"]'
         values = '["' + '", "'.join(str(number(4)) if not shape else "" for shape in shapes) + '"]'
-        return str(shapes), str(strides), types, values
+        return str(shapes), str(strides), types, values, self.random.choices(OPERATORS, k=3)
 
 
 Fields = list[tuple[str, str]]
@@ -101,7 +101,7 @@ def step(names: Names, number: int, start: int) -> Iterator[tuple[Fields, Fields
     for launch in range(1500):
         ident = number * 1500 + launch
         random_float = names.random.random
-        shapes, strides, types, values = names.random.choice(names.shapes)
+        shapes, strides, types, values, operators = names.random.choice(names.shapes)
         clock += 20_000 + int(random_float() * 30_000)
         for depth in range(2):
             yield (
@@ -113,7 +113,7 @@ def step(names: Names, number: int, start: int) -> Iterator[tuple[Fields, Fields
                 ],
             )
         for depth in range(3):
-            operator = f"aten::{names.random.choice(OPERATORS)}"
+            operator = f"aten::{operators[depth]}"
             args = [
                 ("External id", str(ident * 3 + depth)), ("Record function id", "0"), ("Concrete Inputs", values),
                 ("Input type", types), ("Input Strides", strides), ("Input Dims", shapes),
