@@ -55,7 +55,7 @@ def test_what_the_recorder_counted_divides_the_peak():
 
 
 def test_r5_2_how_much_larger_a_batch_would_fit():
-    """90 % of 3,000 bytes less 1,000 reserved are 1,700; a step adds 400 - 100: more than five batches besides its own."""
+    """90 % of 3,000 bytes less 1,000 reserved are 1,700; a step adds 300: more than five besides its own."""
     lines = ['device NVIDIA A100 {"totalGlobalMem": 3000}', *HEAD[1:]]
     lines += [event("0ms", 0, 100, 900), event("3ms", 300, 400, 1000), event("5ms", -300, 100, 1000)]
     assert trace_memory(*lines).batch_ratio == pytest.approx(1 + 1_700 / 300)
