@@ -24,7 +24,7 @@ class CollectivesTable(Measurement):
     @classmethod
     def of(cls, rank: Rank) -> "CollectivesTable":
         """Return the table of a rank; raises `MissingEvidence` where it has no collectives."""
-        found = Collectives.of(rank)
+        found = rank.made(Collectives)
         inside = found.step >= 0 if (found.step >= 0).any() else np.ones(len(found), bool)
         steps = max(len(rank.timeline.steps), 1)
         rows = []

@@ -45,7 +45,7 @@ def _recorded(rank: Rank) -> Iterator[SnapshotMemory | TraceMemory]:
     kinds: tuple[type[SnapshotMemory | TraceMemory], ...] = (SnapshotMemory, TraceMemory)
     for kind in kinds:
         try:
-            found = kind.of(rank)
+            found = rank.made(kind)
         except MissingEvidence:
             continue
         if isinstance(found, SnapshotMemory) or found.on_device:

@@ -9,7 +9,7 @@ FULL_SHARE = 0.9
 """Used of the device's memory (requirement R3.2; torch-tb-profiler and fournex draw the same line)."""
 
 
-@rule()
+@rule(hidden_by=("oom-forensics",))
 def near_capacity(use: Ranks[MemoryUse]) -> Cost | None:
     """Return head room on the rank that is fullest."""
     number, mine = max(zip(use.numbers, use, strict=True), key=lambda pair: pair[1].used_bytes / pair[1].capacity_bytes)
