@@ -101,6 +101,36 @@ def compiled():
     )
 
 
+def huge_steps():
+    """Make steps of half a million module calls each."""
+    model = nn.Identity()
+    weight = torch.zeros(1, requires_grad=True)
+    optimizer = torch.optim.SGD([weight], lr=0.1)
+    for _ in range(14):
+        optimizer.zero_grad()
+        total = weight * 1
+        for _ in range(40_000):
+            total = model(total) + 1
+        total.sum().backward()
+        optimizer.step()
+
+
+def huge_silent_steps():
+    """Make steps of three seconds each, of tensor code without a module."""
+    weight = torch.zeros(1, requires_grad=True)
+    optimizer = torch.optim.SGD([weight], lr=0.1)
+    for number in range(9):
+        optimizer.zero_grad()
+        until = time.monotonic() + (0.05 if number < 7 else 3.0)
+        with torch.no_grad():
+            x = torch.zeros(4)
+            while time.monotonic() < until:
+                for _ in range(500):
+                    x = x + 1
+        (weight * 2).sum().backward()
+        optimizer.step()
+
+
 def two_models():
     """A generator and a discriminator with parts of the same names."""
     first = nn.Sequential(nn.Linear(8, 8), nn.ReLU())

@@ -31,7 +31,7 @@ def names_in(run: Run, window: str) -> Counter[str]:
 @pytest.fixture(scope="module")
 def long_run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """Record two hundred quick steps."""
-    run = record(tmp_path_factory.mktemp("long") / "run", [TRAINING, "loader", "200", "0", "0.0005", "fork"], cwd=HERE)
+    run = record(tmp_path_factory.mktemp("long") / "run", [TRAINING, "loader", "200", "0", "0.004", "fork"], cwd=HERE)
     assert run.code == 0, run.err
     return run
 
@@ -187,6 +187,19 @@ def test_steps_of_many_calls_are_recorded_without_stacks(tmp_path: Path) -> None
     assert "stacks-too-many" in run.told(0)["notes"]
     deep = next(one for one in run.told(0)["windows"] if one["name"] == "deep")
     assert deep["trace_bytes"] < 5_000_000
+
+
+@pytest.mark.parametrize("program", ["huge_steps", "huge_silent_steps"])
+def test_huge_steps_are_cut(tmp_path: Path, program: str) -> None:
+    """A step too large for a light window is cut inside; the part that was seen is kept, and no deep window follows."""
+    run = record(tmp_path / "run", [PROGRAMS, program], cwd=HERE)
+    told = run.told(0)
+    assert "window-cut" in told["notes"], (told, run.err)
+    light = next(one for one in told["windows"] if one["name"] == "light")
+    assert light["cut"] == 1
+    assert 10_000 < light["events"] < 1_500_000
+    assert "deep" not in run.window_names()
+    assert not [name for name in names_in(run, "light") if name.startswith("ProfilerStep#")]
 
 
 def test_pure_tensor_code_gets_windows_by_the_clock(tmp_path: Path) -> None:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from uncork.capture.options import CaptureOptions
 
-EVENTS_MOST_DEEP = 150_000
-"""Operators a deep window may hold: about 2 s for stop and export, 100 MB of JSON (10 + 4 us and 615 B each)."""
-EVENTS_MOST_LIGHT = 400_000
-"""Operators a light window may hold: about 2 s for stop and export, 120 MB of JSON (2.6 + 1.7 us and 290 B each)."""
+EVENTS_MOST_DEEP = 100_000
+"""Events a deep window may hold: 1.4 s for stop and export, 60 MB of JSON, 500 MB of memory (14 us, 615 B, 5 kB each)."""
+EVENTS_MOST_LIGHT = 250_000
+"""Events a light window may hold: 1.1 s for stop and export, 70 MB of JSON, 430 MB of memory (4.3 us, 290 B, 1.7 kB)."""
 SECOND_PASS_LEAST = 40
 """Steps before the second pass: by then caches, allocators and workers have settled."""
 SECOND_PASS_SHARE = 0.03

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from uncork.capture import settings
+from uncork.capture import plan, settings
+from uncork.capture.budget import Budget
 from uncork.capture.files import write_json
 from uncork.capture.journal import Journal
 from uncork.capture.memory_history import MemoryHistory
@@ -279,6 +280,9 @@ class Recorder:
         if stage.name == "baseline" and "loader_now" in self.journal.seen:
             self.journal.seen["loader"] = self.journal.seen["loader_now"]
         self.window = Window(stage, self.finder.seen, time.time_ns())
+        if stage.name == "light" and not self.timed:
+            self.regions.budget = Budget(self.torch, plan.EVENTS_MOST_LIGHT, lambda: self.guard(self._cut_window))
+            self.regions.budget.watch_silence()
         self.sampler.run(stage.name in ("warmup", "settle"))
         return True
 
@@ -292,7 +296,9 @@ class Recorder:
         begun_ns = time.perf_counter_ns()
         name = window.stage.name
         older = self.schedule.windows.get(name)
-        too_short = not window.step_ns or (older is not None and len(window.step_ns) < len(older.step_ns))
+        self.regions.budget = None
+        is_cut = "cut" in window.facts
+        too_short = (not window.step_ns and not is_cut) or (older is not None and len(window.step_ns) < len(older.step_ns))
         if too_short or not self._on_thread():
             if self._on_thread():
                 probe.discard()
@@ -311,6 +317,16 @@ class Recorder:
         if name != "settle":
             self.schedule.windows[name] = window
         self._write(ended=False)
+
+    def _cut_window(self) -> None:
+        """End a window inside a step that is too large for it; what was seen of the step is kept without a mark."""
+        window = self.window
+        if window is None or not self._on_thread() or window.stage.name != "light":
+            return
+        self.journal.note("window-cut")
+        self.marks.strike()
+        window.facts["cut"] = 1
+        self._end_window()
 
     def _drop_window(self) -> None:
         self.window = None

@@ -4,6 +4,8 @@ import contextlib
 import weakref
 from typing import Any
 
+from uncork.capture.budget import Budget
+
 PREFIX = "nn.Module: "
 
 
@@ -12,15 +14,20 @@ class Regions:
 
     def __init__(self) -> None:
         self.on = False
-        self.root: Any = None
+        self.budget: Budget | None = None
         self._names: dict[int, tuple[Any, str]] = {}
 
     def switch(self, on: bool) -> None:
         """Begin or end naming."""
         self.on = on
+        if self.budget is not None:
+            self.budget.end()
+            self.budget = None
 
     def name(self, module: Any) -> str:
         """Return the region's name of a module: its path below the outermost module that was called."""
+        if self.budget is not None:
+            self.budget.called()
         known = self._names.get(id(module))
         if known is not None and known[0]() is module:
             return known[1]

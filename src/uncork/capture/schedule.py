@@ -52,7 +52,9 @@ class Schedule:
 
     def refuses(self, name: str) -> str:
         """Return the id of why a window would be too large, or nothing."""
-        too_large = name == "deep" and self._per_step("light", "events") > plan.EVENTS_MOST_DEEP * 2
+        light = self.windows.get("light")
+        is_cut = light is not None and "cut" in light.facts
+        too_large = name == "deep" and (is_cut or self._per_step("light", "events") > plan.EVENTS_MOST_DEEP * 2)
         return "deep-too-large" if too_large else ""
 
     def drops_stacks(self, name: str) -> bool:
