@@ -170,6 +170,25 @@ def test_torchs_cpp_writer_is_read(tmp_path: Path):
     assert snapshot_of(path).segments.size_bytes.tolist() == [5]
 
 
+@pytest.mark.parametrize("host_first", [False, True])
+def test_pinned_host_memory_is_kept_apart(tmp_path: Path, host_first: bool):
+    """Torch 2.14 adds host segments and traces: neither their sizes nor their actions count as the device's."""
+    plain = write_snapshot(LINES, tmp_path / "a.pickle")
+    document = pickle.loads(plain.read_bytes())
+    block = {"size": 77, "requested_size": 77, "state": "active_allocated", "address": 1}
+    host = {
+        "host_segments": [{"device": 0, "address": 1, "total_size": 77, "blocks": [block]}],
+        "host_traces": [[{"action": "alloc", "addr": 1, "size": 77}]],
+    }
+    path = tmp_path / "b.pickle"
+    path.write_bytes(pickle.dumps(host | document if host_first else document | host))
+    with_host, without = snapshot_of(path), snapshot_of(plain)
+    assert with_host.segments.size_bytes.tolist() == without.segments.size_bytes.tolist()
+    assert with_host.blocks.address.tolist() == without.blocks.address.tolist()
+    assert with_host.trace.address.tolist() == without.trace.address.tolist()
+    assert memory_of(with_host).peak_bytes == memory_of(without).peak_bytes
+
+
 def test_older_forms_are_read(tmp_path: Path):
     """Before torch 2.1 blocks had no address and kept stack and real size in a history; ``free`` was one word."""
     block = {"size": 512, "state": "active_allocated", "history": [{"addr": 7, "real_size": 100, "frames": []}]}

@@ -214,47 +214,46 @@ class _Collected:
         return number
 
     def snapshot(self, top: object, path: Path) -> MemorySnapshot:
-        """Return what was collected, given the emptied document."""
+        """Return what was collected, given the emptied document; host memory (torch 2.14) is left out."""
         document = top if isinstance(top, dict) else {"segments": top}
         segments, traces = document.get("segments"), document.get("device_traces")
         if not isinstance(segments, list) or not (self.segments["device"] or isinstance(traces, list)):
             raise UnreadableError(f"{path}: holds plain values, but no memory snapshot.", _HINT)
         settings = document.get("allocator_settings")
+        mine = _place(document, "segments", len(self.segments["device"]))
         return MemorySnapshot(
-            segments=self._segment_columns(),
-            blocks=self._block_columns(),
-            trace=self._trace_columns(traces),
+            segments=self._segment_columns(mine),
+            blocks=self._block_columns(mine),
+            trace=self._trace_columns(traces, _place(document, "device_traces", len(self.trace["action"]))),
             stacks=self._stack_columns(),
             has_history=isinstance(traces, list),
             annotations=tuple(self.annotations),
             settings={str(key): str(value) for key, value in settings.items()} if isinstance(settings, dict) else {},
         )
 
-    def _segment_columns(self) -> Segments:
-        columns = {name: _ints(column) for name, column in self.segments.items()}
+    def _segment_columns(self, mine: slice) -> Segments:
+        columns = {name: _ints(column)[mine] for name, column in self.segments.items()}
         return Segments(
             **{name: columns[name] for name in ("device", "address", "size_bytes", "stream")},
             small=columns["small"] > 0,
             expandable=columns["expandable"] > 0,
         )
 
-    def _block_columns(self) -> Blocks:
+    def _block_columns(self, mine: slice) -> Blocks:
         """Return the blocks; those without an address (torch before 2.1) follow one another in their segment."""
         columns = {name: _ints(column) for name, column in self.blocks.items()}
-        if not self.segments["device"]:
-            columns = {name: column[:0] for name, column in columns.items()}
-        segment, size = columns["segment"], columns["size_bytes"]
+        kept = (columns["segment"] >= mine.start) & (columns["segment"] < mine.stop)
+        columns = {name: column[kept] for name, column in columns.items()}
+        columns["segment"] = segment = columns["segment"] - mine.start
+        size = columns["size_bytes"]
         if len(segment):
-            segment = np.minimum(segment, len(self.segments["device"]) - 1)
             before = np.cumsum(size) - size
-            first = np.searchsorted(segment, segment)
-            start = _ints(self.segments["address"])[segment] + before - before[first]
+            start = _ints(self.segments["address"])[mine][segment] + before - before[np.searchsorted(segment, segment)]
             columns["address"] = np.where(columns["address"] < 0, start, columns["address"])
-        columns["segment"] = segment
         return Blocks(**columns)
 
-    def _trace_columns(self, traces: object) -> AllocatorTrace:
-        columns = {name: _ints(column) for name, column in self.trace.items()}
+    def _trace_columns(self, traces: object, mine: slice) -> AllocatorTrace:
+        columns = {name: _ints(column)[mine] for name, column in self.trace.items()}
         lengths = [len(one) if isinstance(one, list) else 0 for one in traces] if isinstance(traces, list) else []
         device = np.repeat(np.arange(len(lengths), dtype=np.int64), lengths)
         count = len(columns["action"])
@@ -271,6 +270,24 @@ class _Collected:
             frame=np.fromiter((frame for stack in self._stacks for frame in stack), np.int64, sum(lengths)),
             offsets=np.cumsum([0, *lengths]).astype(np.int64),
         )
+
+
+def _place(document: Mapping[object, object], wanted: str, count: int) -> slice:
+    """Return which of the collected rows belong to a part of the document; parts of one kind come one after another.
+
+    Args:
+        document: The emptied document.
+        wanted: ``segments`` or ``device_traces``; their kind ends in the same word (``host_segments``, ``host_traces``).
+        count: Rows collected in all.
+    """
+    kind, begin = wanted.rpartition("_")[2], 0
+    for name, value in document.items():
+        if isinstance(value, list) and isinstance(name, str) and name.endswith(kind):
+            size = sum(len(one) if isinstance(one, list) else 1 for one in value)
+            if name == wanted and begin + size <= count:
+                return slice(begin, begin + size)
+            begin += size
+    return slice(0, count)
 
 
 _SEGMENT = ("device", "address", "size_bytes", "stream", "small", "expandable")
