@@ -130,7 +130,7 @@ export function drawRow(
     use(paint.fill(event));
     const tall = share >= 1 ? box.height : Math.max(2, box.height * share);
     ctx.fillRect(box.x + x, box.y + box.height - tall, width > 3 ? width - 0.75 : width, tall);
-    if (width > 26) {
+    if (width > 26 && box.height > 9) {
       const text = fitting(paint.label(event), width - 7);
       if (text) {
         const plate = paint.plate?.(event);

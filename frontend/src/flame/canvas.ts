@@ -1,7 +1,7 @@
 // The flame graph on its canvas.
 import { FONT, drawRow, firstEndingAfter } from '../lanes.ts';
 import { ON_FILL, shadeOf, theme } from '../theme.ts';
-import { type Flame, type Icicle, type Tree, layOutFlame } from './layout.ts';
+import { type Flame, type Icicle, type Tree, layOutFlame, shownName } from './layout.ts';
 
 const ROW = 18;
 
@@ -106,7 +106,7 @@ export class FlameCanvas {
     const { names } = this.flame.meta;
     const paint = {
       fill: (event: number) => this.fills[icicle.name[event]],
-      label: (event: number) => names[icicle.name[event]],
+      label: (event: number) => shownName(names[icicle.name[event]]),
       ink: () => ON_FILL,
       dimmed: (event: number) => this.found !== null && !this.found[icicle.name[event]],
     };

@@ -1,7 +1,7 @@
 // A call tree laid out as an icicle: one row per depth, x = summed weight.
 import type { Block, Column } from '../decode.ts';
 import type { Events, Row } from '../lanes.ts';
-import type { Message } from '../text.ts';
+import { type Message, say } from '../text.ts';
 
 export type Callout = { tree: string; node: number; message: Message };
 
@@ -12,6 +12,11 @@ export type FlameMeta = {
   trees: { id: string; nodes: number; weights: string[]; folded: number }[];
   callouts: Callout[];
 };
+
+/** Returns what a name is shown as: keys of the catalogue in the reader's language, all others as they are. */
+export function shownName(name: string): string {
+  return name.startsWith('page.') ? say(name) : name;
+}
 
 export type Tree = {
   id: string;

@@ -4,7 +4,7 @@ import { readPlace, writePlace } from '../link.ts';
 import { CopyButton, Empty, HowToRead, Tip, type TipContent } from '../parts.tsx';
 import { bytes, count, duration, say, share, told } from '../text.ts';
 import { FlameCanvas, connectFlame } from './canvas.ts';
-import { type Flame, totals } from './layout.ts';
+import { type Flame, shownName, totals } from './layout.ts';
 
 type Props = { flame: Flame; showInTimeline: (name: string) => void; stamp: string };
 
@@ -50,7 +50,7 @@ export function FlameView({ flame, showInTimeline, stamp }: Props) {
     const at = made.icicle.at[node];
     const value = made.icicle.total[node];
     const lines = [`${spell(value)} · ${share(value / made.whole)}`, flame.meta.places[made.tree.place[node]]];
-    return { title: flame.meta.names[made.tree.name[node]], lines: at < 0 ? [] : lines.filter(Boolean), x, y };
+    return { title: shownName(flame.meta.names[made.tree.name[node]]), lines: at < 0 ? [] : lines.filter(Boolean), x, y };
   }
 
   function find(text: string) {
@@ -83,7 +83,7 @@ export function FlameView({ flame, showInTimeline, stamp }: Props) {
       <div class="details" aria-live="polite">
         {selected === null ? <p class="muted">{say('page.flame.click')}{tree.folded > 0 ? ` ${say('page.flame.folded', { count: tree.folded })}` : ''}</p> : (
           <section>
-            <h3><bdi>{flame.meta.names[tree.name[selected]]}</bdi></h3>
+            <h3><bdi>{shownName(flame.meta.names[tree.name[selected]])}</bdi></h3>
             <dl>
               {flame.meta.places[tree.place[selected]] && (
                 <div><dt>{say('column.place')}</dt><dd><bdi>{flame.meta.places[tree.place[selected]]}</bdi><CopyButton text={() => flame.meta.places[tree.place[selected]]} label={say('page.copy')} /></dd></div>

@@ -1,5 +1,5 @@
 // Where each row of the timeline stands: pinned rows (findings, steps, causes) above, the rest scrolls.
-import type { Events, Row } from '../lanes.ts';
+import { type Events, type Row, firstEndingAfter } from '../lanes.ts';
 import { say, told } from '../text.ts';
 import type { Curve, Trace, Track } from '../trace.ts';
 
@@ -18,6 +18,7 @@ export type Marks = Events & { rows: Row[]; findings: number[] };
 
 const PINNED = new Set(['step', 'cause']);
 const ROW_HEIGHT = { step: 17, cause: 20, device: 22, loader: 17, host: 16, finding: 15, curve: 44 };
+const THIN = 6;
 const MOST_ROWS_AT_FIRST = 14;
 
 /** Returns the keys of tracks to show folded at first: deep stacks of threads other than the main one. */
@@ -74,12 +75,20 @@ function addTrack(part: Part, trace: Trace, track: Track, index: number, folded:
   const isFolded = folded.has(key);
   const rows = isFolded ? track.rows.slice(0, 1) : track.rows;
   const note = track.meta.role === 'step' || track.meta.role === 'cause' ? '' : say('page.timeline.events', { count: track.last - track.first });
-  part.heads.push(head(part.height, rows.length * height, 'track', told(track.meta.label), note, track.rows.length > 1 ? key : '', isFolded));
+  const heights = rows.map(row => (track.meta.role === 'host' && spansAll(trace, row) ? THIN : height));
+  const tall = heights.reduce((sum, one) => sum + one, 0);
+  part.heads.push(head(part.height, tall, 'track', told(track.meta.label), note, track.rows.length > 1 ? key : '', isFolded));
   rows.forEach((row, depth) => {
-    part.lanes.push({ y: part.height, height, events: trace, row, track: index, depth, marks: false });
-    part.height += height;
+    part.lanes.push({ y: part.height, height: heights[depth], events: trace, row, track: index, depth, marks: false });
+    part.height += heights[depth];
   });
   part.height += part.height ? 5 : 0;
+}
+
+/** Returns whether one event of a row lies over nearly all the time: a caller that tells little, drawn thin. */
+function spansAll(trace: Trace, row: Row): boolean {
+  const middle = firstEndingAfter(trace, row, trace.span / 2);
+  return middle < row.last && trace.dur[middle] > 0.9 * trace.span;
 }
 
 function head(y: number, height: number, kind: Head['kind'], text: string, note: string, key = '', folded = false): Head {

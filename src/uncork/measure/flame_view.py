@@ -23,6 +23,8 @@ PARENT_SELF_SHARE = 0.2
 SMALLEST_SHARE = 0.0002
 """A fifth of a pixel on a screen 1,000 pixels wide: smaller nodes go into their parent's."""
 _MOST_NODES = 60_000
+NO_MODULE = "page.no_module"
+"""Key of what the page calls work outside every module."""
 RECORDER_FRAME = "uncork/capture/"
 """Frames of the recorder itself are seen through: what they call belongs to who called them."""
 WEIGHTS = ("device_ns", "self_ns", "idle_ns", "bytes")
@@ -201,7 +203,7 @@ def _by_module(timeline: Timeline, weights: Mapping[str, IntArray], builder: _Bu
     sums = {name: np.bincount(back, own, minlength=len(count)).astype(np.int64) for name, own in weights.items()}
     root = _Branch()
     for at, (module, phase, operator) in enumerate(triples.T.tolist()):
-        path = [part for part in tree.modules[module].split(".") if part] if module >= 0 else ["–"]
+        path = [part for part in tree.modules[module].split(".") if part] if module >= 0 else [NO_MODULE]
         steps: list[tuple[str, str]] = [(part, "module") for part in path]
         steps.append((PHASES[phase], "backward" if phase == BACKWARD else "region"))
         if operator >= 0:

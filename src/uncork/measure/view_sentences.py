@@ -117,12 +117,12 @@ def _tiny_kernels(timeline: Timeline, ledger: Ledger, wall: int) -> Pattern | No
 def longest(timeline: Timeline) -> tuple[IntArray, bool]:
     """Return the longest slice of each of the three names with the longest, and whether these are device slices.
 
-    Without device work they are operators, by their own time.
+    Without device work they are operators that do most of their time themselves, by that time.
     """
     device, host, table = timeline.device, timeline.host, timeline.events
     if len(device):
         return _longest_by_name(table.name[device.row].astype(np.int64), device.dur_ns, np.arange(len(device))), True
-    ops = np.flatnonzero(table.kind[host.row] == Kind.CPU_OP)
+    ops = np.flatnonzero((table.kind[host.row] == Kind.CPU_OP) & (2 * host.self_ns >= host.dur_ns))
     return _longest_by_name(table.name[host.row[ops]].astype(np.int64), host.self_ns[ops], ops), False
 
 
