@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from uncork.events import Kind
 from uncork.frames import is_users_frame, split_frame
+from uncork.intervals import contains
 from uncork.nesting import HostSlices
 from uncork.timeline import Timeline
 
@@ -22,8 +23,8 @@ CHECKPOINT = re.compile(r"^CheckpointFunctionBackward$|torch/utils/checkpoint\.p
 MOST_CHECKPOINT_NODES_SHARE = 0.5
 """One checkpoint spans many nodes: 2 % of them held recomputation in the study's recording, a second derivative all."""
 OPTIMIZER = re.compile(r"^Optimizer\.(step|zero_grad)#")
-PHASES = ("forward", "backward", "recompute", "optimizer")
-FORWARD, BACKWARD, RECOMPUTE, OPTIMIZE = range(4)
+PHASES = ("forward", "backward", "recompute", "optimizer", "loading")
+FORWARD, BACKWARD, RECOMPUTE, OPTIMIZE, LOADING = range(5)
 
 
 @dataclass(frozen=True)
@@ -213,6 +214,8 @@ class CallTree:
         phase = np.where((self.node >= 0) | (self.inherit(np.where(named, 1, -1)) > 0), BACKWARD, FORWARD)
         phase[self.recomputed] = RECOMPUTE
         phase[self.inherit(np.where(optimizer, 1, -1)) > 0] = OPTIMIZE
+        in_loader = (self.host.track == self.timeline.main_track) & (phase == FORWARD)
+        phase[in_loader & contains(self.timeline.loader_waits, self.host.start_ns)] = LOADING
         return phase
 
     # --- modules -----------------------------------------------------------------------------------------------

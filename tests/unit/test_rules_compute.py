@@ -226,3 +226,29 @@ def test_custom_backward_functions_that_launch_kernels_themselves_are_named():
         A100 + "steps 4 x 10ms\n  backward 0ms..1ms FlashAttnFuncBackward -> stream 7 0.5ms..8ms flash_bwd_kernel\n"
     )
     assert finding(report, "dominant-operator").location.op == "FlashAttnFuncBackward"
+
+
+def test_a_loaders_own_indexing_is_no_loop_of_the_program():
+    """TensorDataset takes 200 rows out of a tensor for each batch; that is data loading, and the rest is no loop."""
+    rows = """
+with stacks
+steps 4 x 10ms
+  main 0ms..9.9ms train.py(30): step
+  main 0ms..4ms enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__
+  main 0.1ms..0.11ms x200 every 19us aten::select
+  main 5ms..9ms aten::mm
+"""
+    assert "python-loop-over-tensor" not in found(report_of(rows))
+
+
+def test_only_what_runs_in_each_turn_counts_for_a_loop():
+    """100 turns of 50 µs beside one product of 3 ms at the same place: 5 ms of loop, not 8."""
+    report = report_of("""
+with stacks
+steps 4 x 10ms
+  main 0ms..9ms train.py(30): step
+  main 0ms..20us x100 every 50us aten::select
+  main 20us..50us x100 every 50us aten::add
+  main 5.5ms..8.5ms aten::mm
+""")
+    assert finding(report, "python-loop-over-tensor").cost_ns_per_step == 5_000_000

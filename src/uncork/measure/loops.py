@@ -9,6 +9,8 @@ from uncork.measure.operators import OperatorTable, operator_parts
 
 _TAKING_OUT = frozenset({"aten::select", "aten::unbind", "aten::item", "aten::index"})
 """What ``tensor[i]`` and ``for row in tensor`` call."""
+LEAST_CALLS_PER_TURN = 0.5
+"""Every second turn at least: a loop with a condition inside."""
 
 
 @dataclass(frozen=True)
@@ -17,7 +19,7 @@ class Loops(Measurement):
 
     Args:
         takes: How often it does so per step.
-        ops: Operators per step at the same place.
+        ops: Operators per step in the loop.
         host_ns: Their time on the host.
         device_ns: Time of the device work that they launch.
         largest: The operator that takes elements there; None where there is none.
@@ -50,6 +52,12 @@ class Loops(Measurement):
         most = max(takes, key=lambda place: takes[place], default=None)
         parts = places.get(most, [])
         taking = [part for part in parts if part.name in _TAKING_OUT]
+        turns = sum(part.calls_per_step for part in parts if part.name in _TAKING_OUT)
+        calls: dict[str, float] = defaultdict(float)
+        for part in parts:
+            calls[part.name] += part.calls_per_step
+        # What the place calls less often than it takes pieces out is not in the loop.
+        parts = [part for part in parts if calls[part.name] >= turns * LEAST_CALLS_PER_TURN]
         return cls(
             takes=takes.get(most, 0.0),
             ops=sum(part.calls_per_step for part in parts),

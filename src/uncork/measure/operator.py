@@ -15,7 +15,7 @@ class Operator:
 
     Args:
         name: Its name (``aten::addmm``).
-        phase: ``forward backward recompute optimizer``.
+        phase: ``forward backward recompute optimizer loading``.
         calls: Calls in all steps.
         calls_per_step: Calls per step.
         cpu_self_ns: Host time without the operators it calls.
