@@ -46,7 +46,6 @@ def late_key(late: Sequence[int]) -> str:
 
 
 _SENTENCE = {
-    "other_kernel": "gemm",
     "compute": "gemm",
     "copy_host": "copy",
     "py_stack": "dispatch",
