@@ -170,6 +170,15 @@ def test_a_bare_list_of_segments_is_not_assessed():
         assert result.missing == ("history",)
 
 
+def test_a_cache_of_keys_and_values_is_no_grad_mode():
+    """One line holds 3 GiB through the generation and lets go of it: autograd would have kept more than one line's."""
+    lines = [
+        f"alloc {name} x20 80MiB cache.py:7:update < model.py:12:forward < {MODULE} < serve.py:9:run" for name in "ab"
+    ]
+    frees = [f"free {name}{number} serve.py:11:run" for name in "ab" for number in range(20)]
+    assert clear("grad-mode-in-inference", snapshot("reserved 6GiB", "old 1GiB", *lines, *frees))
+
+
 def test_growth_needs_every_step():
     """10 MiB more in each of five steps is growth; when one step gives it back, it is none."""
 

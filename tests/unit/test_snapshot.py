@@ -253,6 +253,18 @@ def _read(document: object) -> MemorySnapshot:
     return collected.snapshot(top, Path("x"))
 
 
+def test_expandable_segments_grow_and_shrink():
+    """Mapping 4 MiB and unmapping 2 while the end holds 10: 8 before, 12 between, 10 after."""
+    mib = 1 << 20
+    actions = [
+        {"action": word, "addr": 1, "size": size}
+        for word, size in (("segment_map", 4 * mib), ("segment_unmap", 2 * mib))
+    ]
+    segment = {"device": 0, "address": 0, "total_size": 10 * mib, "is_expandable": True, "blocks": []}
+    blocks = allocations(_read({"segments": [segment], "device_traces": [actions]}), 0)
+    assert (blocks.reserved_bytes // mib).tolist() == [8, 12, 10]
+
+
 def test_categories_of_a_step():
     """One step by hand: what each block is for, and who asked for it."""
     (recording,) = sketch("\n".join(f"snapshot {line}" for line in LINES))
@@ -280,6 +292,7 @@ def test_what_if_counts_the_peak_anew():
         (["reserved 8GiB", "old 2GiB", "alloc a 10MiB", "free a x"], Bottleneck.MEMORY),
         (["reserved 8GiB", "old 2GiB", "alloc a 5GiB", "free a x"], Bottleneck.MEMORY),
         (["reserved 2MiB", "oom 1GiB"], Bottleneck.MEMORY),
+        (["reserved 4GiB", "alloc w 3.8GiB model.py:9:__init__", "alloc a 10MiB", "free a x"], Bottleneck.NONE),
         (["reserved 2GiB", "old 1.9GiB", "without history"], Bottleneck.UNDETERMINED),
     ],
 )

@@ -26,9 +26,12 @@ _NODE = re.compile(r"(\w+Backward\d*|AccumulateGrad)::apply")
 _OPTIMIZER_FILE = re.compile(
     r"[/\\](torch[/\\]optim|[\w.-]*optim\w*)[/\\]|optim\w*\.py$|bitsandbytes|apex", re.IGNORECASE
 )
-_OPTIMIZER_FUNCTION = re.compile(r"^(step|_?init_group|init_state|update_step|_(single|multi|foreach|fused)\w*)$")
+_OPTIMIZER_FUNCTION = re.compile(
+    r"^(step|__init__|_?init_group|init_state|update_step|_(single|multi|foreach|fused)\w*)$"
+)
 _MODULE_FILE = re.compile(r"torch[/\\]nn[/\\]modules[/\\]module\.py$")
 _SET_UP = re.compile(r"^(_apply|to|cuda|half|bfloat16|float|double|to_empty|load_state_dict|reset_parameters)$")
+_BUILD = re.compile(r"^(__init__|from_pretrained)$")
 _FORWARD = re.compile(r"^(forward|_call_impl|_wrapped_call_impl)$")
 _LOGITS = re.compile(r"cross_entropy|log_softmax|nll_loss|LogSoftmax|NllLoss|lm_head|logits", re.IGNORECASE)
 
@@ -73,7 +76,7 @@ class StackKinds:
         self.optimizer = stacks.any_frame(np.array(step, bool))
         module = np.array([bool(_MODULE_FILE.search(file)) for file in stacks.file], bool)
         named = np.array([bool(_SET_UP.match(function)) for function in stacks.function], bool)
-        self.set_up = stacks.any_frame(module & named) | self._with(re.compile("^__init__$"), _in_torch_modules)
+        self.set_up = stacks.any_frame(module & named) | self._with(_BUILD, lambda function, _: function)
         self.forward = self._with(_FORWARD, lambda function, _: function)
         self.logits = self._with(_LOGITS, lambda function, _: function)
 
@@ -110,17 +113,14 @@ class StackKinds:
         )
 
 
-def _in_torch_modules(function: str, file: str) -> str:
-    return function if re.search(r"torch[/\\]nn[/\\]modules[/\\]", file) else ""
-
-
 def categories(blocks: Allocations, kinds: StackKinds) -> IntArray:
     """Return the index in `CATEGORIES` of what each block is for.
 
     Optimiser state: asked for in a step and never freed. Gradient: asked for by autograd's engine and still there when
     it is done. Activation: made in a forward pass and held, until the engine or the program lets go of it. Parameter:
-    made while a module is built or moved, or older than the history and of the size of a gradient or moment. What a
-    function makes and frees at once is temporary. Other blocks older than the history are unknown.
+    made while an object is built or a module moved, and never freed; or older than the history and of the size of a
+    gradient or moment. What a function makes and frees at once is temporary. Other blocks older than the history are
+    unknown.
     """
     born, freed = blocks.stack, blocks.freed_by
     never_freed = blocks.death >= blocks.actions
@@ -139,7 +139,7 @@ def categories(blocks: Allocations, kinds: StackKinds) -> IntArray:
         (kinds.optimizer[born], "temporary"),
         (engine & (never_freed | (~freed_in_engine & ~short & told)), "gradient"),
         (engine, "temporary"),
-        (kinds.set_up[born] & ~short, "parameter"),
+        (kinds.set_up[born] & never_freed, "parameter"),
         (program & freed_in_engine, "activation"),
         (program & short, "temporary"),
         (program & (kinds.forward[born] | kinds.engine[born]), "activation"),

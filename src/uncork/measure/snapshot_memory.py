@@ -73,6 +73,7 @@ class SnapshotMemory(Measurement):
         peak_owners: The ten largest at the peak.
         kept_owners: Who made what is in use at the end and was not before, the largest first.
         kept_bytes: All of it.
+        built_bytes: Parameters made while the history ran: a model that is built in it is no growth.
         logits_bytes: At the peak, asked for by losses and output layers.
         dropped_bytes: At the peak, activations that no backward pass used: the program let go of them.
         phases: Phases that made blocks.
@@ -106,6 +107,7 @@ class SnapshotMemory(Measurement):
     peak_owners: tuple[Owner, ...] = ()
     kept_owners: tuple[Owner, ...] = ()
     kept_bytes: int = 0
+    built_bytes: int = 0
     logits_bytes: int = 0
     dropped_bytes: int = 0
     phases: tuple[str, ...] = ()
@@ -187,13 +189,14 @@ def _signs(memory: SnapshotMemory) -> tuple[bool, ...]:
     """Return which signs of trouble hold, in the order of the constants above."""
     allocated = max(memory.allocated_bytes, 1)
     idle = (memory.reserved_bytes or 0) - memory.allocated_bytes
+    kept = memory.kept_bytes - memory.built_bytes
     state = max(memory.end_categories.get("optimizer_state", 0) / allocated,
                 memory.peak_categories.get("optimizer_state", 0) / max(memory.peak_bytes, 1))  # fmt: skip
     return (
         state > STATE_SHARE,
-        memory.peak_bytes - memory.start_bytes > PEAK_SHARE * max(memory.peak_bytes, 1),
+        memory.peak_bytes - memory.start_bytes - memory.built_bytes > PEAK_SHARE * max(memory.peak_bytes, 1),
         idle > (IDLE_RATIO - 1) * allocated and idle >= WORTH_BYTES,
-        memory.kept_bytes > KEPT_SHARE * allocated and memory.kept_bytes >= WORTH_BYTES / 4,
+        kept > KEPT_SHARE * allocated and kept >= WORTH_BYTES / 4,
     )
 
 
@@ -228,6 +231,7 @@ def _of_snapshot(snapshot: MemorySnapshot) -> SnapshotMemory:
         peak_owners=owners(blocks, live, category, kinds),
         kept_owners=owners(blocks, kept, category, kinds),
         kept_bytes=int(blocks.size_bytes[kept].sum()),
+        built_bytes=int(blocks.size_bytes[kept[category[kept] == CATEGORIES.index("parameter")]].sum()),
         logits_bytes=int(blocks.size_bytes[live[kinds.logits[blocks.stack[live]]]].sum()),
         dropped_bytes=int(blocks.size_bytes[live[dropped[live]]].sum()),
         phases=tuple(sorted({kinds.phase(int(stack)) for stack in np.unique(blocks.stack[blocks.birth >= 0])})),

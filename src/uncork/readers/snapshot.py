@@ -277,7 +277,7 @@ def _place(document: Mapping[object, object], wanted: str, count: int) -> slice:
 
     Args:
         document: The emptied document.
-        wanted: ``segments`` or ``device_traces``; their kind ends in the same word (``host_segments``, ``host_traces``).
+        wanted: ``segments`` or ``device_traces``; others of the kind end in the same word (``host_segments``).
         count: Rows collected in all.
     """
     kind, begin = wanted.rpartition("_")[2], 0
