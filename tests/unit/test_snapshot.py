@@ -253,6 +253,23 @@ def _read(document: object) -> MemorySnapshot:
     return collected.snapshot(top, Path("x"))
 
 
+def test_stacks_of_python_alone_say_the_same(shared: Path, tmp_path: Path):
+    """With stacks="python" autograd's own blocks have no stack: without the C++ frames S01 has the same parts."""
+    (path,) = (shared / "corpus" / "cases" / "S01").glob("*.pickle")
+    document = pickle.loads(path.read_bytes())
+    for holder in [
+        *document["device_traces"][0],
+        *(block for segment in document["segments"] for block in segment["blocks"]),
+    ]:
+        holder["frames"] = [frame for frame in holder.get("frames", []) if frame["filename"].endswith(".py")]
+    bare = tmp_path / "python.pickle"
+    bare.write_bytes(pickle.dumps(document))
+    whole, python = memory_of(snapshot_of(path)), memory_of(snapshot_of(bare))
+    assert python.peak_phase == whole.peak_phase == "optimizer"
+    for word in ("parameter", "optimizer_state", "gradient"):
+        assert python.peak_categories[word] == pytest.approx(whole.peak_categories[word], rel=0.01), word
+
+
 def test_expandable_segments_grow_and_shrink():
     """Mapping 4 MiB and unmapping 2 while the end holds 10: 8 before, 12 between, 10 after."""
     mib = 1 << 20

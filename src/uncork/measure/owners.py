@@ -89,7 +89,7 @@ class StackKinds:
         """Return which of `PHASES` asked for a block."""
         if self.optimizer[stack]:
             return "optimizer"
-        if self.engine[stack] and stack:
+        if self.engine[stack]:
             return "backward"
         if self.set_up[stack]:
             return "start_up"
