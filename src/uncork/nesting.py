@@ -46,6 +46,16 @@ class HostSlices:
         """Return the durations."""
         return self.end_ns - self.start_ns
 
+    def enclosed(self) -> IntArray:
+        """Return how many slices each one encloses, at any depth, int64 (slices,)."""
+        if not len(self):
+            return np.empty(0, np.int64)
+        origin = int(self.start_ns.min())
+        base = (self.track - self.track.min()) * (int(self.end_ns.max()) - origin + 2) - origin
+        after = np.searchsorted(self.start_ns + base, self.end_ns + base, side="left")
+        enclosed: IntArray = np.maximum(after - np.arange(len(self)) - 1, 0)
+        return enclosed
+
     def innermost(self, track: npt.ArrayLike, when_ns: npt.ArrayLike) -> IntArray:
         """Return for each (track, moment) the deepest slice open then, -1 where there is none."""
         tracks, when = np.asarray(track, np.int64), np.asarray(when_ns, np.int64)

@@ -232,6 +232,18 @@ def test_on_the_cpu_autograd_and_collectives_count_and_helpers_do_not() -> None:
     ) == {"compute": 12 * MS, "comm": 6 * MS, "unexplained": 2 * MS}
 
 
+def test_parts_that_the_author_named_are_not_work() -> None:
+    """An operator around hundreds of others is a name for them: its own time is Python's, not the operator's."""
+    text = """
+        steps 1 x 10ms
+          main op 0ms..10ms NAME
+          main 0ms..0.02ms xMANY every 0.03ms aten::add
+    """
+    assert "compute" not in causes(text.replace("NAME", "training_part").replace("MANY", "300"))
+    few = text.replace("NAME", "MyFunction").replace("MANY", "3")
+    assert causes(few)["compute"] == 10 * MS - 3 * 20_000
+
+
 def test_small_operators_in_the_optimiser_are_the_optimisers() -> None:
     """Tiny operators, and the Python between them, inside Optimizer.step are told apart."""
     found = causes(
