@@ -32,25 +32,29 @@ def analyze(
         paths: Files, folders of ranks, or run folders.
         views: Whether to keep what the page draws.
         executor: Where files are read and measured; this machine by default.
-        progress: Called with (files done, files in all, the file that was done).
+        progress: Called with (files done, files in all, the file that was done); within a single file with megabytes.
 
     Raises:
         UncorkError: A path is missing or no recording.
     """
     files = readers.expand(paths)
+    work = partial(measure_file, views=views)
+    if progress and executor is None and len(files) == 1:
+        name = files[0].name
+        work = partial(work, progress=lambda done, size: progress(done >> 20, size >> 20, f"{name}, MB"))
     measured: list[Measured] = []
-    for done, (path, ranks) in enumerate(
-        zip(files, (executor or Local()).map(partial(measure_file, views=views), files), strict=True), start=1
-    ):
+    for done, (path, ranks) in enumerate(zip(files, (executor or Local()).map(work, files), strict=True), start=1):
         measured.extend(ranks)
         if progress:
             progress(done, len(files), path.name)
     return conclude(measured)
 
 
-def measure_file(path: Path, *, views: bool = False) -> list[dict[type[Measurement], Measurement | Missing]]:
+def measure_file(
+    path: Path, *, views: bool = False, progress: Callable[[int, int], None] | None = None
+) -> list[dict[type[Measurement], Measurement | Missing]]:
     """Return the measurements of each rank in a file: this is what runs where the file lies."""
-    return [measure(recording, views=views) for recording in readers.read(path)]
+    return [measure(recording, views=views) for recording in readers.read(path, progress)]
 
 
 def analyze_recordings(recordings: Iterable[Recording], *, views: bool = False) -> Report:

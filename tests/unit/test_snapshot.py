@@ -18,6 +18,7 @@ from uncork.findings import Bottleneck
 from uncork.measure import Rank
 from uncork.measure.allocations import allocations, main_device
 from uncork.measure.snapshot_memory import SnapshotMemory, verdict_class
+from uncork.pipeline import analyze
 from uncork.readers.pickled import load
 from uncork.recording import Recording
 from uncork.snapshot import CATEGORIES, MemorySnapshot, MemoryTimeline
@@ -381,3 +382,13 @@ def test_parameters_older_than_the_history_are_known_by_their_moments():
     (recording,) = sketch("\n".join(f"snapshot {line}" for line in lines))
     held = {word: size for word, size in memory_of(recording.snapshot).peak_categories.items() if size}
     assert held == {"parameter": 3 * GIB, "optimizer_state": 6 * GIB, "unknown": 512 << 20}
+
+
+def test_a_large_snapshot_shows_how_far_reading_has_come(shared: Path):
+    """A single file is counted in megabytes as it is read, and as one file at the end."""
+    (path,) = (shared / "corpus" / "cases" / "S03").glob("*.pickle")
+    seen: list[tuple[int, int, str]] = []
+    analyze([path], progress=lambda done, size, name: seen.append((done, size, name)))
+    assert seen[0] == (0, 3, f"{path.name}, MB")
+    assert [done for done, _, _ in seen[:-1]] == sorted(done for done, _, _ in seen[:-1])
+    assert seen[-1] == (1, 1, path.name)
