@@ -1,11 +1,13 @@
 """Rules of the memory class: what they cost, whom they name, what they advise, and when they say they cannot know."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.unit.rule_outcomes import clear, found, found_in, outcome
 from uncork.findings import NotAssessed
+from uncork.recording import RunInfo, Window
 from uncork.report import finding_texts
 from uncork.testing import sketch
 
@@ -208,6 +210,16 @@ def test_churn_in_one_step_is_the_cache_growing():
     assert clear("allocator-churn", "\n".join(lines))
 
 
+def test_a_single_window_cannot_show_churn():
+    """Calls at the start of a program and calls in every step look alike there: the rule asks for marked steps."""
+    text = (
+        "device NVIDIA A100\nmain 0ms..0.1ms aten::mm -> stream 7 0.2ms..6ms gemm\nmain 7ms..8ms x8 every 2ms cudaFree"
+    )
+    result = outcome("allocator-churn", sketch(text))
+    assert isinstance(result, NotAssessed)
+    assert result.missing == ("steps",)
+
+
 def test_zeroing_costs_the_devices_time():
     """The kernel launched inside zero_grad is the cost; outside it is somebody else's."""
     text = """
@@ -223,3 +235,16 @@ def test_zeroing_costs_the_devices_time():
         == 1_000_000
     )
     assert clear("zero-grad-not-none", text.format(region="Optimizer.step#SGD.step"))
+
+
+def test_memory_that_grows_before_the_loop_is_no_leak():
+    """20 samples, one per second: 50 MiB more with each of the first ten, level once the first step is seen."""
+    levels = [1000 + 50 * second for second in range(10)] + [1500] * 10
+    words = " ".join(f"{level}MiB" for level in levels)
+    (recording,) = sketch(f"samples process_rss_bytes {words}\nsteps 4 x 10ms\n  main 0ms..9ms aten::mm\n")
+    assert recording.samples is not None
+    time_ns, _ = recording.samples.series["process_rss_bytes"]
+    assert isinstance(grown := outcome("host-memory-growth", [recording]), list)
+    assert len(grown) == 1
+    loop = Window("warmup", (10_000_000,) * 4, start_ns=int(time_ns[10]))
+    assert outcome("host-memory-growth", [replace(recording, run=RunInfo(windows=(loop,)))]) == []

@@ -3,7 +3,7 @@
 import numpy as np
 
 from uncork.findings import Cost, Evidence, Gain, Location
-from uncork.measure import Ranks
+from uncork.measure import MissingEvidence, Ranks
 from uncork.measure.allocator_calls import AllocatorCalls
 from uncork.measure.step_ledger import StepLedger
 from uncork.rules.rule import rule
@@ -20,14 +20,18 @@ def allocator_churn(calls: Ranks[AllocatorCalls], ledger: Ranks[StepLedger]) -> 
     place = int(np.argmax([one.mean_ns("allocator") for one in ledger]))
     mine, steps = calls[place], ledger[place]
     cost_ns, share = steps.mean_ns("allocator"), steps.share("allocator")
-    steady = mine.steps_with_calls > MOST_STEPS_SHARE * mine.steps if mine.marked and mine.steps > 1 else False
-    if share < LEAST_SHARE or not (steady or (mine.frees_per_step >= 1 and not mine.marked)):
+    if share < LEAST_SHARE:
+        return None
+    if not mine.marked or mine.steps < 2:
+        # One window cannot tell the cache growing at the start from calls in every step.
+        raise MissingEvidence("steps")
+    if mine.steps_with_calls <= MOST_STEPS_SHARE * mine.steps:
         return None
     gives_back = mine.frees_per_step >= 1
     return Cost(
         ns_per_step=cost_ns,
         gain=Gain(0.5 * share, share),
-        confidence=0.85 if steady else 0.6,
+        confidence=0.85,
         location=Location(rank=calls.numbers[place] if len(calls) > 1 else None),
         evidence=(
             Evidence("allocator_share", share, "share", LEAST_SHARE),
