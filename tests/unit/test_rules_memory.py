@@ -214,6 +214,7 @@ def test_a_single_window_cannot_show_churn():
     """Calls at the start of a program and calls in every step look alike there: the rule asks for marked steps."""
     text = (
         "device NVIDIA A100\nmain 0ms..0.1ms aten::mm -> stream 7 0.2ms..6ms gemm\nmain 7ms..8ms x8 every 2ms cudaFree"
+    text += "\nmain 24ms..24.1ms aten::mm -> stream 7 24.2ms..30ms gemm"
     )
     result = outcome("allocator-churn", sketch(text))
     assert isinstance(result, NotAssessed)
@@ -238,13 +239,13 @@ def test_zeroing_costs_the_devices_time():
 
 
 def test_memory_that_grows_before_the_loop_is_no_leak():
-    """20 samples, one per second: 50 MiB more with each of the first ten, level once the first step is seen."""
-    levels = [1000 + 50 * second for second in range(10)] + [1500] * 10
+    """50 MiB more with each of the first 20 samples, then 8 that are level, once the first step is seen."""
+    levels = [1000 + 50 * number for number in range(20)] + [2000] * 8
     words = " ".join(f"{level}MiB" for level in levels)
     (recording,) = sketch(f"samples process_rss_bytes {words}\nsteps 4 x 10ms\n  main 0ms..9ms aten::mm\n")
     assert recording.samples is not None
     time_ns, _ = recording.samples.series["process_rss_bytes"]
     assert isinstance(grown := outcome("host-memory-growth", [recording]), list)
     assert len(grown) == 1
-    loop = Window("warmup", (10_000_000,) * 4, start_ns=int(time_ns[10]))
+    loop = Window("warmup", (10_000_000,) * 4, start_ns=int(time_ns[20]))
     assert outcome("host-memory-growth", [replace(recording, run=RunInfo(windows=(loop,)))]) == []
