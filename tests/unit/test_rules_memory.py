@@ -212,10 +212,12 @@ def test_churn_in_one_step_is_the_cache_growing():
 
 def test_a_single_window_cannot_show_churn():
     """Calls at the start of a program and calls in every step look alike there: the rule asks for marked steps."""
-    text = (
-        "device NVIDIA A100\nmain 0ms..0.1ms aten::mm -> stream 7 0.2ms..6ms gemm\nmain 7ms..8ms x8 every 2ms cudaFree"
-    text += "\nmain 24ms..24.1ms aten::mm -> stream 7 24.2ms..30ms gemm"
-    )
+    text = """
+    device NVIDIA A100
+    main 0ms..0.1ms aten::mm -> stream 7 0.2ms..6ms gemm
+    main 7ms..8ms x8 every 2ms cudaFree
+    main 24ms..24.1ms aten::mm -> stream 7 24.2ms..30ms gemm
+    """
     result = outcome("allocator-churn", sketch(text))
     assert isinstance(result, NotAssessed)
     assert result.missing == ("steps",)
