@@ -119,7 +119,7 @@ def _too_short(counts: RecordingQuality, _: Facts) -> Quality | None:
     if counts.first_use_share > MOSTLY_FIRST_USE_SHARE:
         return Quality("too-short", BLOCKING, counts.first_use_share, {"first_use_share": counts.first_use_share})
     if counts.device_records:
-        few = not counts.marked and counts.device_records < FEW_RECORDS and counts.busy_share < BUSY_SHARE
+        few = not counts.marked and counts.device_records < FEW_RECORDS and counts.busy_share <= BUSY_SHARE
     else:
         few = counts.cpu_ops < FEW_RECORDS
     if few:
