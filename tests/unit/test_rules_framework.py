@@ -119,6 +119,22 @@ def test_the_profilers_own_wait_is_not_the_programs():
     assert clear("host-sync", text)
 
 
+def test_a_region_that_an_optimizer_names_is_no_profiler():
+    """5 ms of 10 pass below `record_function`: the program's own, unless `torch.optim` called it."""
+    text = """
+    device NVIDIA A100-SXM4-80GB
+    with stacks
+    steps 4 x 10ms
+      main 0ms..9.99ms train.py(8): main
+      main 0ms..0.5ms aten::mm -> stream 7 0.2ms..3.9ms gemm_kernel
+      main 3.8ms..8.95ms {caller}
+      main 3.9ms..8.9ms torch/autograd/profiler.py(700): __enter__
+      main 9ms..9.1ms aten::add -> stream 7 9.1ms..9.9ms elementwise_kernel
+    """
+    assert found("profiler-inside", text.format(caller="train.py(20): step")).location.function == "step"
+    assert clear("profiler-inside", text.format(caller="torch/optim/optimizer.py(1023): zero_grad"))
+
+
 OPTIMIZER = """
 device NVIDIA A100-SXM4-80GB
 {head}

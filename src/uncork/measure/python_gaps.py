@@ -131,6 +131,21 @@ def _exact(site: GapSite, samples: tuple[StackSample, ...]) -> GapSite:
     return replace(site, location=replace(place, line=line or None))
 
 
+def _purposeful(timeline: Timeline, in_file: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Return which slices say what they are for.
+
+    Optimizers and loaders of torch name their own regions; such a region is no profiler that the program runs.
+    """
+    host, table = timeline.host, timeline.events
+    told = table.name_is(lambda text: bool(purpose_of(text)))[host.row]
+    profiles = table.name_is(lambda text: purpose_of(text) == "profiler")[host.row]
+    places = np.flatnonzero(profiles)
+    caller = host.ancestor_where(in_file & ~profiles, host.parent[places])
+    torchs = table.name_is(lambda text: text.startswith("torch/"))[host.row]
+    told[places[(caller >= 0) & torchs[np.maximum(caller, 0)]]] = False
+    return told
+
+
 def _sites(timeline: Timeline, gaps: IntArray) -> list[GapSite]:
     """Return the Python time by purpose and by frame of the user's."""
     host, table = timeline.host, timeline.events
@@ -147,8 +162,9 @@ def _sites(timeline: Timeline, gaps: IntArray) -> list[GapSite]:
         return np.where(places >= 0, name[places], -1)
 
     owner = named(host.ancestor_where(users_frames(timeline), inner))
-    reason = named(host.ancestor_where(table.name_is(lambda text: bool(purpose_of(text)))[host.row], inner))
-    source = named(host.ancestor_where(table.name_is(lambda text: bool(split_frame(text)[0]))[host.row], inner))
+    in_file = table.name_is(lambda text: bool(split_frame(text)[0]))[host.row]
+    reason = named(host.ancestor_where(_purposeful(timeline, in_file), inner))
+    source = named(host.ancestor_where(in_file, inner))
     used, back = np.unique(np.column_stack([owner, reason, source]), axis=0, return_inverse=True)
     sums = np.bincount(back.reshape(-1), time[kept])
     merged: dict[tuple[int, str], float] = {}
