@@ -130,10 +130,12 @@ class Window:
     Args:
         name: ``warmup baseline light deep functions baseline2``.
         step_ns: Durations of its steps in ns.
+        start_ns: When it began, ns since the epoch; None where nothing says.
     """
 
     name: str
     step_ns: tuple[int, ...]
+    start_ns: int | None = None
 
 
 @dataclass(frozen=True)

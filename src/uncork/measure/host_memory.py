@@ -37,17 +37,23 @@ class HostMemory(Measurement):
     @classmethod
     def of(cls, rank: Rank) -> "HostMemory":
         """Return the growth on a rank; needs samples."""
-        samples = rank.recording.samples
+        samples, begin_ns = rank.recording.samples, _loop_start_ns(rank)
         found = [
-            _fitted(name, time_ns, values)
+            _fitted(name, time_ns[time_ns >= begin_ns], values[time_ns >= begin_ns])
             for name, (time_ns, values) in (samples.series.items() if samples else ())
-            if name.endswith("rss_bytes") and len(values) >= LEAST_SAMPLES
+            if name.endswith("rss_bytes") and np.count_nonzero(time_ns >= begin_ns) >= LEAST_SAMPLES
         ]
         if not found:
             raise MissingEvidence("samples")
         series, start, growth, span_ns, steadiness = max(found, key=lambda one: one[2])
         capacity = rank.recording.host.get("memory_bytes")
         return cls(series, start, growth, span_ns, steadiness, capacity if isinstance(capacity, int) else None)
+
+
+def _loop_start_ns(rank: Rank) -> int:
+    """Return when the first watched step began: before it, memory grows by imports and data sets."""
+    windows = rank.recording.run.windows if rank.recording.run else ()
+    return min((one.start_ns for one in windows if one.start_ns is not None), default=0)
 
 
 def _fitted(name: str, time_ns: npt.NDArray[np.int64], values: FloatArray) -> tuple[str, int, int, int, float]:

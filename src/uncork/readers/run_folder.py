@@ -110,7 +110,11 @@ def _info(told: Mapping[str, Any], about: Mapping[str, Any], notes: tuple[str, .
         step_rule=str(told.get("step_rule") or "none"),
         steps_seen=_int(told.get("steps_seen")) or 0,
         windows=tuple(
-            Window(str(window.get("name")), tuple(int(one) for one in window.get("step_ns") or ()))
+            Window(
+                str(window.get("name")),
+                tuple(int(one) for one in window.get("step_ns") or ()),
+                _int(window.get("start_ns")),
+            )
             for window in windows
         ),
         user_profiler=bool(told.get("user_profiler")),
