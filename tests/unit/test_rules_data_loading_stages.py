@@ -81,6 +81,16 @@ def test_items_are_not_blamed_for_a_wait_that_is_not_theirs():
     assert clear("slow-collate", quick)
 
 
+def test_the_users_collate_function_is_named_whatever_it_is_called():
+    """The recorder read the function off the loader; PyTorch's own is nobody's to change."""
+    slow = WAITING + "  loader 0 0ms..0.8ms fetch\n  loader 0 0.8ms..8ms collate\n"
+    seen = 'setting collate_file "{file}"\nsetting collate_line 7\nsetting collate_function "pad"\n'
+    place = found("slow-collate", seen.format(file="/home/me/train.py") + slow).location
+    assert (place.file, place.line, place.function) == ("/home/me/train.py", 7, "pad")
+    torch = "/usr/lib/python3/site-packages/torch/utils/data/_utils/collate.py"
+    assert found("slow-collate", seen.format(file=torch) + slow).location.file is None
+
+
 def test_restarts_take_their_part_of_the_wait_for_themselves():
     """What the starts after the first take is charged to them, and only the rest to a queue that is too short."""
     spans = "  loader 0 0ms..1ms fetch\n  loader 0 1ms..9ms idle\n"

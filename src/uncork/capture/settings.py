@@ -1,9 +1,11 @@
 """Settings: facts about model, loader, optimiser, machine, read from the live objects without touching them."""
 
+import functools
 import inspect
 import os
 import platform
 import sys
+import types
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -122,10 +124,22 @@ def of_loader(loader: Any) -> dict[str, Any]:
     dataset = loader.dataset
     found["dataset"] = type(dataset).__name__
     reader = getattr(type(dataset), "__getitem__", None) or getattr(type(dataset), "__iter__", None)
-    code = getattr(inspect.unwrap(reader), "__code__", None) if reader else None
-    if code is not None:
-        found["dataset_file"], found["dataset_line"] = code.co_filename, code.co_firstlineno
+    for name, function in (("dataset", reader), ("collate", getattr(loader, "collate_fn", None))):
+        code = _code(function)
+        if code is not None:
+            found[f"{name}_file"], found[f"{name}_line"] = code.co_filename, code.co_firstlineno
+            found[f"{name}_function"] = code.co_name
     return found
+
+
+def _code(function: Any) -> types.CodeType | None:
+    """Return what a function, a partial one, or an object that can be called runs; None for built-in ones."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    if function is None or isinstance(function, type):
+        return None
+    function = function if inspect.isroutine(function) else type(function).__call__
+    return getattr(inspect.unwrap(function), "__code__", None)
 
 
 def _model(model: Any) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from uncork.findings import Location
+from uncork.frames import is_users
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.loader import LoaderWait
 from uncork.measure.loader_code import LoaderCode
@@ -32,7 +33,7 @@ class Collate(Measurement):
         """Return the share for a rank, by the best source it has."""
         code = _or_none(LoaderCode, rank)
         top = code.top("collate") if code else None
-        location = top.location if top else Location(op="collate_fn")
+        location = top.location if top else _told(rank)
         stages = _or_none(LoaderStages, rank)
         if stages is not None and stages.makers:
             made = stages.mean_ns("fetch_ns") + stages.mean_ns("collate_ns")
@@ -43,6 +44,20 @@ class Collate(Measurement):
         if wait.iterator == "multi":
             raise MissingEvidence("loader_stages")
         return cls(wait.collate_ns / wait.mean_ns if wait.mean_ns else 0.0, location, "operators")
+
+
+def _told(rank: Rank) -> Location:
+    """Return the user's collate function as the recorder saw it on the loader."""
+    settings = rank.recording.run.settings if rank.recording.run else {}
+    file, line, name = (settings.get(f"collate_{part}") for part in ("file", "line", "function"))
+    if not isinstance(file, str) or not is_users(file):
+        return Location(op="collate_fn")
+    return Location(
+        file=file,
+        line=line if isinstance(line, int) else None,
+        function=name if isinstance(name, str) else None,
+        op="collate_fn",
+    )
 
 
 def _or_none(kind: type[T], rank: Rank) -> T | None:
