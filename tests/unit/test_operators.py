@@ -262,3 +262,16 @@ def test_all_operators_own_times_add_up_on_a_real_trace(shared):
     tree, steps = rank.calltree, rank.timeline.steps
     inside = tree.is_op & (tree.host.start_ns >= steps.start_ns[0]) & (tree.host.start_ns < steps.end_ns[-1])
     assert sum(part.cpu_self_ns for part in operator_parts(rank)) == int(np.sum(tree.op_self_ns[inside]))
+
+
+def test_operators_belong_to_their_step_though_the_device_is_far_behind():
+    """Host steps of 1 ms with 5 ms of device work each: the device bounds steps, the host's marks their operators."""
+    text = "device Tesla T4\n"
+    for step in range(4):
+        start = 4 * step + 0.6
+        text += f"steps 1 x 1ms\n  main 0ms..0.5ms aten::mm -> stream 7 {start:.1f}ms..{start + 5:.1f}ms volta_sgemm\n"
+    table = OperatorTable.of(rank_of(text))
+    row = operator(table, "aten::mm")
+    assert row.calls == 4
+    assert row.device_self_ns == 5_000_000
+    assert table.share(row) == pytest.approx(1.0, abs=0.05)
