@@ -27,6 +27,7 @@ function App({ page }: { page: PageData }) {
   const [language, setLanguage] = useState<Language>(document.documentElement.lang.startsWith('zh') ? 'zh' : 'en');
   const [dark, setDark] = useState(document.documentElement.dataset.theme === 'dark');
   const [tab, setTab] = useState<Tab>(TABS.find(one => one === readPlace().view) ?? TABS[0]);
+  const [rank, setRank] = useState<number>(page.shown_ranks.find(one => String(one) === readPlace().rank) ?? page.shown_ranks[0] ?? 0);
   const [trace, setTrace] = useState<Trace | null | undefined>(undefined);
   const [flame, setFlame] = useState<Flame | null | undefined>(undefined);
   const [goTo, setGoTo] = useState<GoTo>(null);
@@ -45,10 +46,20 @@ function App({ page }: { page: PageData }) {
   };
 
   useEffect(() => {
+    let left = false;
+    const unlessLeft = <T,>(set: (value: T) => void) => (value: T) => { if (!left) set(value); };
     const wantsTrace = tab === 'timeline' || tab === 'memory' || tab === 'steps';
-    if (wantsTrace && trace === undefined) load<TimelineMeta, Trace>('view-timeline', readTrace).then(setTrace);
-    if (tab === 'flame' && flame === undefined) load<FlameMeta, Flame>('view-flame', readFlame).then(setFlame);
-  }, [tab]);
+    if (wantsTrace && trace === undefined) load<TimelineMeta, Trace>(`view-timeline-${rank}`, readTrace).then(unlessLeft(setTrace));
+    if (tab === 'flame' && flame === undefined) load<FlameMeta, Flame>(`view-flame-${rank}`, readFlame).then(unlessLeft(setFlame));
+    return () => { left = true; };
+  }, [tab, rank]);
+
+  const showRank = (next: number) => {
+    setRank(next);
+    setTrace(undefined);
+    setFlame(undefined);
+    writePlace({ rank: String(next), from: undefined, to: undefined, event: undefined });
+  };
 
   useEffect(() => {
     const timeline = trace ? () => document.documentElement.classList.add('drawn') : undefined;
@@ -86,14 +97,14 @@ function App({ page }: { page: PageData }) {
     <>
       <Tabs tab={tab} open={open} help={() => setHelp(!help)} />
       {help && <Help />}
-      {page.shown_rank !== null && OF_ONE_RANK.has(tab) && <p class="rank muted">{say('page.one_rank', { rank: page.shown_rank })}</p>}
+      {page.several_ranks && OF_ONE_RANK.has(tab) && <RankChoice ranks={page.shown_ranks} rank={rank} choose={showRank} />}
       <div role="tabpanel" id="panel" aria-labelledby={`tab-${tab}`}>
         {tab === 'compare' && <CompareView data={page.compare} language={language} />}
         {tab === 'timeline' && <Loaded data={trace} empty="page.timeline.empty">{data => <TimelineView trace={data} matches={page.findings} titles={page.finding_titles[language]} goTo={goTo} stamp={stamp} />}</Loaded>}
         {tab === 'flame' && <Loaded data={flame} empty="page.flame.empty">{data => <FlameView flame={data} showInTimeline={name => showInTimeline({ name })} stamp={stamp} />}</Loaded>}
         {tab === 'tables' && <TablesView tables={page.tables} showInTimeline={inTimeline} />}
         {tab === 'memory' && <Loaded data={trace === null ? { none: true } as const : trace} empty="">{data => <MemoryView trace={'none' in data ? null : data} memory={page.memory} stamp={stamp} open={openSpan} />}</Loaded>}
-        {tab === 'steps' && <StepsView steps={page.steps} open={openStep} />}
+        {tab === 'steps' && <StepsView steps={page.steps[String(rank)] ?? null} open={openStep} stamp={stamp} />}
         {tab === 'ranks' && <RanksView ranks={page.ranks} comm={page.comm} late={page.late_ranks} />}
         {tab === 'about' && <AboutView about={page.about} />}
       </div>
@@ -120,6 +131,21 @@ function Tabs({ tab, open, help }: { tab: Tab; open: (tab: Tab) => void; help: (
       <CopyButton text={() => location.href} label={say('page.copy_link')} />
       <button type="button" class="small" onClick={help} aria-label={say('page.help')}>?</button>
     </nav>
+  );
+}
+
+/** Which rank is shown, of those that are here: each tells what it stands for. */
+function RankChoice({ ranks, rank, choose }: { ranks: number[]; rank: number; choose: (rank: number) => void }) {
+  const meaning = (index: number) => say(index === 0 ? 'page.rank.most' : index === ranks.length - 1 ? 'page.rank.least' : 'page.rank.median');
+  return (
+    <p class="rank muted">
+      <label class="choice">
+        {say('page.one_rank')}{' '}
+        <select value={String(rank)} onChange={event => choose(Number(event.currentTarget.value))}>
+          {ranks.map((one, index) => <option value={String(one)} selected={one === rank}>{`${say('page.ranks.rank', { rank: one })}${ranks.length > 1 ? ` · ${meaning(index)}` : ''}`}</option>)}
+        </select>
+      </label>
+    </p>
   );
 }
 

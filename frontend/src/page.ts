@@ -31,13 +31,14 @@ export type PageData = {
   finding_titles: Record<Language, string[]>;
   findings: FindingMatch[];
   tables: TableData[];
-  steps: StepsData | null;
+  steps: Record<string, StepsData>;
   memory: Record<string, unknown> | null;
   comm: Record<string, unknown> | null;
   ranks: RankData | null;
   late_ranks: number[];
-  /** The rank whose timeline, flame graph and steps are shown, where there are several. */
-  shown_rank: number | null;
+  /** Ranks whose timeline, flame graph and steps are here: with most, median and least time of their own. */
+  shown_ranks: number[];
+  several_ranks: boolean;
   about: { title: Message; facts: Fact[] }[];
   compare: CompareData | null;
 };

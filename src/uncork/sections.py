@@ -129,16 +129,35 @@ def comm_section(measured: Sequence[Measured], numbers: Sequence[int]) -> Sectio
 
 
 def views_section(measured: Sequence[Measured], numbers: Sequence[int]) -> Section:
-    """Return what the page draws, by measurement name, of the first rank that has it; and the steps of all ranks."""
-    views: Section = {}
-    steps = {number: one[StepsView] for number, one in zip(numbers, measured, strict=True) if StepsView in one}
-    of_ranks = {number: view for number, view in steps.items() if not isinstance(view, Missing)}
-    for number, one in zip(numbers, measured, strict=True):
-        for kind, value in one.items():
-            if kind.view and not isinstance(value, Missing):
-                views.setdefault(kind.__name__, (number, value))
-    chosen: Section = {name: value for name, (_, value) in views.items()}
-    return chosen | ({"Ranks": of_ranks} if of_ranks else {})
+    """Return what the page draws: by measurement name of the first rank that has it; of the ranks shown; all steps.
+
+    ``Shown`` holds the views of up to three ranks, ``Ranks`` the steps of all.
+    """
+    of_ranks: dict[int, Section] = {
+        number: {kind.__name__: value for kind, value in one.items() if kind.view and not isinstance(value, Missing)}
+        for number, one in zip(numbers, measured, strict=True)
+    }
+    first: Section = {}
+    for views in of_ranks.values():
+        first = views | first
+    if not first:
+        return {}
+    steps = {number: views["StepsView"] for number, views in of_ranks.items() if "StepsView" in views}
+    shown = ranks_shown(steps) or [number for number, views in of_ranks.items() if views][:1]
+    return first | {"Shown": {number: of_ranks[number] for number in shown}, "Ranks": steps}
+
+
+def ranks_shown(steps: Mapping[int, StepsView]) -> list[int]:
+    """Return the ranks with most, median and least time of their own: waiting for others is nobody's own time."""
+    own = {
+        number: sum(int(ns.sum()) for cause, ns in zip(view.causes, view.ns, strict=True) if cause not in _WITH_OTHERS)
+        for number, view in steps.items()
+    }
+    order = sorted(own, key=lambda number: -own[number])
+    return list(dict.fromkeys([order[0], order[len(order) // 2], order[-1]])) if order else []
+
+
+_WITH_OTHERS = frozenset({"comm", "comm_wait"})
 
 
 def _first_section(name: str, measured: Sequence[Measured], numbers: Sequence[int]) -> Section | None:

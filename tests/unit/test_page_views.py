@@ -18,6 +18,7 @@ from uncork.measure.view_sentences import _stretches
 from uncork.recording import Recording, SampleTable
 from uncork.render.page_data import as_script
 from uncork.render.row_marks import reading_marks
+from uncork.sections import ranks_shown
 from uncork.testing import sketch
 
 MS = 1_000_000
@@ -115,6 +116,31 @@ def test_a_sentence_says_that_gaps_lie_under_the_loader() -> None:
     assert (loader["from_ns"], loader["to_ns"]) in {(-3 * MS, 9 * MS), (7 * MS, 19 * MS)}
 
 
+def test_a_recording_too_large_shows_three_steps_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With room for 30 events, five steps of 8 are too many: the shortest, median and longest are kept whole."""
+    monkeypatch.setattr("uncork.measure.timeline_view.MOST_EVENTS", 30)
+    text = JOB.replace("steps 2 x 10ms", "steps 5 x 10ms")
+    rank = _rank(text)
+    whole = len(rank.timeline.host) + len(rank.timeline.device)
+    assert whole == 40
+    view = TimelineView.of(rank)
+    meta, columns = unpack(view.block)
+    (note,) = meta["left_out"]  # type: ignore[misc]
+    assert note["id"] == "page.timeline.three_steps"  # type: ignore[index]
+    assert note["params"]["count"] == whole  # type: ignore[index]
+    assert view.left_out == whole * 2 // 5
+    assert len(columns["dur"]) == view.events
+
+
+def test_where_even_three_steps_are_too_many_the_longest_events_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With room for 5 events, those of the longest durations are kept, and from which length on is said."""
+    monkeypatch.setattr("uncork.measure.timeline_view.MOST_EVENTS", 5)
+    meta, _ = unpack(TimelineView.of(_rank(JOB)).block)
+    (note,) = meta["left_out"]  # type: ignore[misc]
+    assert note["id"] == "page.timeline.longest_only"  # type: ignore[index]
+    assert 2 * MS <= note["params"]["least_ns"] <= 6 * MS  # type: ignore[index]
+
+
 def test_slivers_do_not_part_a_stretch() -> None:
     """Of lengths 40, 20 and 5: a break of 1 is a sliver (under 40 / 20), one of 10 parts."""
     spans = np.array([[0, 40], [41, 61], [71, 76]])
@@ -177,6 +203,19 @@ def test_steps_show_causes_and_their_phase() -> None:
 def test_phases_by_hand(step_ms: list[int], expected: str) -> None:
     """Long steps at the beginning are warm-up, long ones later are outliers."""
     assert " ".join(phases(np.array(step_ms) * MS)) == expected
+
+
+def test_the_ranks_shown_are_those_with_most_median_and_least_time_of_their_own() -> None:
+    """Own time of ranks 0 to 4: 5, 9, 1, 7, 3; waiting in collectives, much on rank 2, is not counted."""
+    steps = {
+        rank: StepsView(
+            ("0",), ("steady",), ("gemm", "comm"), np.array([[own], [99 if rank == 2 else 1]]), np.array([9])
+        )
+        for rank, own in enumerate((5, 9, 1, 7, 3))
+    }
+    assert ranks_shown(steps) == [1, 0, 2]
+    assert ranks_shown({3: steps[3]}) == [3]
+    assert ranks_shown({}) == []
 
 
 def test_sampled_figures_are_cut_to_the_window_and_cores_averaged() -> None:

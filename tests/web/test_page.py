@@ -9,9 +9,11 @@ import pytest
 from tests.web.conftest import HOSTILE, Page
 from uncork.compare import compare
 from uncork.locale import say
+from uncork.pipeline import analyze_recordings
 from uncork.render import Options
-from uncork.render.html import render_compared
+from uncork.render.html import render, render_compared
 from uncork.report import Report, to_json
+from uncork.testing import sketch
 
 pytestmark = pytest.mark.web
 MS = 1_000_000
@@ -212,6 +214,33 @@ def test_a_narrow_window_needs_no_sideways_scrolling(new_page: Any, html: Path) 
     """At 900 pixels nothing of the page sticks out."""
     page = new_page(viewport={"width": 900, "height": 900}).open(html)
     assert page.tab.evaluate("document.documentElement.scrollWidth") <= 900
+
+
+def test_one_of_several_ranks_is_chosen(new_page: Any, tmp_path: Path) -> None:
+    """Two ranks: the one that computes longer is shown first and says why; the choice shows the other and stays."""
+    text = """
+    ranks 2
+    device NVIDIA A100-SXM4-80GB
+    steps 2 x 10ms
+      rank 0: main 1ms..1.2ms aten::mm -> stream 7 1.3ms..3.3ms short_gemm
+      rank 1: main 1ms..1.2ms aten::mm -> stream 7 1.3ms..8.3ms long_gemm
+      main op 1.3ms..1.5ms c10d::allreduce_ -> stream 20 8.4ms..9.4ms ncclDevKernel_AllReduce
+    """
+    path = tmp_path / "ranks.html"
+    path.write_text(render(analyze_recordings(sketch(text), views=True), Options()), "utf-8")
+    page = new_page().open(path)
+    assert page.tab.locator(".rank select").input_value() in ("0", "1")
+    names = "t.trace.meta.names.join()"
+    first = page.tab.locator(".rank select").input_value()
+    assert ("long_gemm" if first == "1" else "short_gemm") in page.timeline(names)
+    other = "0" if first == "1" else "1"
+    page.tab.locator(".rank select").select_option(other)
+    page.tab.wait_for_timeout(500)
+    assert ("long_gemm" if other == "1" else "short_gemm") in page.timeline(names)
+    assert f"rank={other}" in page.tab.evaluate("location.hash")
+    page.tab.keyboard.press("6")
+    assert page.tab.locator(".ranks svg text", has_text="rank 1").count() == 1
+    assert page.errors == []
 
 
 def test_a_comparison_is_the_first_view(new_page: Any, report: Report, tmp_path: Path) -> None:

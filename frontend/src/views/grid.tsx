@@ -102,7 +102,15 @@ function Cell({ column, value, most, note }: { column: string; value: Value; mos
     return <td class="n">{wide > 0 && <i class="cellbar" style={{ width: `${wide}%` }} />}<span>{quantity(column, value)}</span></td>;
   }
   const text = value === null || value === undefined || value === '' ? '–' : typeof value === 'boolean' ? say(value ? 'page.yes' : 'page.no') : value;
-  return <td title={text}>{note && <b class="note" title={say(note)}>{say(`${note}.short`)}</b>}<bdi>{text}</bdi></td>;
+  return <td title={text}>{note && <b class="note" title={say(note)}>{say(`${note}.short`)}</b>}<bdi>{ENDS_TELL.has(column) ? tail(text) : text}</bdi></td>;
+}
+
+/** Columns of paths: their ends tell them apart. */
+const ENDS_TELL = new Set(['module', 'place', 'file']);
+const TAIL = 40;
+
+function tail(text: string): string {
+  return text.length > TAIL ? `…${text.slice(1 - TAIL)}` : text;
 }
 
 /** Returns a column's heading; unknown ones are shown as they are named. */

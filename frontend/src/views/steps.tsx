@@ -10,7 +10,7 @@ const HEIGHT = 260;
 const LEFT = 64;
 const BELOW = 26;
 
-export function StepsView({ steps, open }: { steps: StepsData | null; open: (step: number) => void }) {
+export function StepsView({ steps, open, stamp }: { steps: StepsData | null; open: (step: number) => void; stamp: string }) {
   const [tip, setTip] = useState<TipContent | null>(null);
   if (!steps || !steps.total_ns.length) return <Empty>{say('page.steps.empty')}</Empty>;
   const { numbers, phases, causes, ns, total_ns: total } = steps;
@@ -69,13 +69,13 @@ export function StepsView({ steps, open }: { steps: StepsData | null; open: (ste
         <Legend causes={causes} />
       </figure>
       <Tip tip={tip} />
-      <StepsTable columns={columns} steps={steps} open={open} />
+      <StepsTable columns={columns} steps={steps} open={open} stamp={stamp} />
     </div>
   );
 }
 
-function StepsTable({ columns, steps, open }: { columns: string[]; steps: StepsData; open: (step: number) => void }) {
-  const rows = useMemo(() => steps.total_ns.map((total, i) => [String(steps.numbers[i]), say(`page.phase.${steps.phases[i]}`), total, ...steps.ns.map(one => one[i])]), [steps]);
+function StepsTable({ columns, steps, open, stamp }: { columns: string[]; steps: StepsData; open: (step: number) => void; stamp: string }) {
+  const rows = useMemo(() => steps.total_ns.map((total, i) => [String(steps.numbers[i]), say(`page.phase.${steps.phases[i]}`), total, ...steps.ns.map(one => one[i])]), [steps, stamp]);
   return <Grid id="steps" columns={columns} rows={rows} pick={row => open(steps.numbers.findIndex(number => String(number) === row[0]))} pickLabel={say('page.in_timeline')} />;
 }
 

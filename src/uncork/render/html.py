@@ -13,7 +13,7 @@ from uncork.measure.timeline_view import TimelineView
 from uncork.render import Options
 from uncork.render.comparison import comparison_notes
 from uncork.render.first_screen import first_screen, shown
-from uncork.render.page_data import as_script, page_data
+from uncork.render.page_data import as_script, page_data, ranks_of_page
 from uncork.report import Report, spell
 
 # Before the first paint: the reader's theme and language, so that nothing flashes.
@@ -104,13 +104,14 @@ def _in_language(lang: str, content: str) -> str:
 
 
 def _blocks(report: Report) -> list[str]:
-    """Return the packed views as script elements that no browser runs."""
+    """Return the packed views of the ranks shown as script elements that no browser runs."""
     found = []
-    for name, kind in (("timeline", TimelineView), ("flame", FlameView)):
-        view = report.views.get(kind.__name__)
-        if isinstance(view, (TimelineView, FlameView)):
-            data = base64.b64encode(view.block).decode()
-            found.append(f'<script type="application/octet-stream" id="view-{name}">{data}</script>')
+    for rank, views in ranks_of_page(report).items():
+        for name, kind in (("timeline", TimelineView), ("flame", FlameView)):
+            view = views.get(kind.__name__)
+            if isinstance(view, (TimelineView, FlameView)):
+                data = base64.b64encode(view.block).decode()
+                found.append(f'<script type="application/octet-stream" id="view-{name}-{rank}">{data}</script>')
     return found
 
 

@@ -26,27 +26,35 @@ _MORE_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "operators": ("flop", "roofline_share", "dtype", "shapes", "kernel"),
     "kernels": ("precision", "occupancy_share", "blocks_per_multiprocessor", "module"),
 }
+_PLACES = frozenset({"module", "place"})
 _LEFT_OUT_OF_TABLES = frozenset({"file", "line", "function"})
 
 
 def page_data(report: Report, comparison: Comparison | None = None) -> Json:
     """Return what the page needs in both languages, plain values only."""
     titles = {lang: [finding_texts(one, lang)["title"] for one in report.findings] for lang in LANGUAGES}
-    steps = report.views.get("StepsView")
+    shown_ranks = ranks_of_page(report)
     return {
         "texts": {lang: _spoken(lang) for lang in LANGUAGES},
         "finding_titles": {lang: [printable(title) for title in titles[lang]] for lang in LANGUAGES},
         "findings": [_match(finding, report) for finding in report.findings],
         "tables": [_table(name, rows) for name, rows in _ordered(report.tables)],
-        "steps": _steps(steps) if isinstance(steps, StepsView) else None,
+        "steps": {str(rank): _steps(views["StepsView"]) for rank, views in shown_ranks.items() if "StepsView" in views},
         "memory": _safe(report.memory),
         "comm": _safe(report.comm),
         "ranks": _ranks(report.views.get("Ranks")),
         "late_ranks": list(report.verdict.late_ranks),
-        "shown_rank": report.run["ranks"][0] if len(report.run.get("ranks", ())) > 1 else None,
+        "shown_ranks": list(shown_ranks),
+        "several_ranks": len(report.run.get("ranks", ())) > 1,
         "about": _about(report),
         "compare": _compared(comparison) if comparison else None,
     }
+
+
+def ranks_of_page(report: Report) -> Mapping[int, Mapping[str, Any]]:
+    """Return the views of each rank that the page shows, by measurement name."""
+    shown: Mapping[int, Mapping[str, Any]] = report.views.get("Shown", {})
+    return shown
 
 
 def as_script(data: object) -> str:
@@ -108,6 +116,8 @@ def _table(name: str, rows: Sequence[Mapping[str, Any]]) -> Json:
         column for column in COLUMNS.get(name, ()) if column in present or (column == "place" and "file" in present)
     ]
     more = _MORE_COLUMNS.get(name, tuple(sorted(present - set(wanted) - _LEFT_OUT_OF_TABLES)))
+    # What a row is, its figures, then where it is: in a narrow window the figures are in sight.
+    wanted.sort(key=lambda column: column in _PLACES)
     columns = [*wanted, *(column for column in more if column in present and column not in wanted)]
     return {
         "id": name,
