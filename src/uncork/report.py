@@ -84,6 +84,8 @@ class Report:
             beyond |= _NEEDS_DEVICE
         if self.comm is None and len(self.run.get("ranks", ())) < 2 and (self.run.get("world_size") or 1) < 2:
             beyond |= _NEEDS_RANKS
+        if self.run.get("on_device"):
+            beyond.add("cpu_work")
         missing_data = any(issue.id == "device-data-missing" for issue in self.quality)
         return missing_data or not beyond & set(lack.missing)
 
