@@ -1,11 +1,14 @@
 """What the page draws, worked out by hand from sketches: lanes, links, details, sentences, flame graphs, steps."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from tests.unit.reports import starved_report
 from uncork.events import IntArray
+from uncork.findings import Location
 from uncork.measure import MissingEvidence, Rank
 from uncork.measure.flame_view import FlameView, parents, with_children
 from uncork.measure.packed import unpack
@@ -16,6 +19,8 @@ from uncork.measure.view_lanes import _sublanes
 from uncork.measure.view_names import Names, category, printable
 from uncork.measure.view_sentences import _stretches
 from uncork.recording import Recording, SampleTable
+from uncork.render import Options
+from uncork.render.html import render
 from uncork.render.page_data import as_script
 from uncork.render.row_marks import reading_marks
 from uncork.sections import ranks_shown
@@ -295,3 +300,30 @@ def test_the_loader_on_top_of_the_cpu_is_marked() -> None:
         {"name": "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", "calls": 1, "cpu_self_ns": 60},
     ]
     assert reading_marks("operators", rows)[1] == "reading.loader"
+
+
+def test_no_text_of_a_recording_becomes_markup() -> None:
+    """Whatever a report's texts hold, the page has the scripts it should have, no others, and can be written."""
+    evil = "</title></script><script>alert(1)</script><!--\u202e\ud800"
+    report = starved_report()
+    report = replace(
+        report,
+        findings=tuple(
+            replace(one, location=Location(file=evil, line=1, module=evil, op=evil), params={"workers": evil})
+            for one in report.findings
+        ),
+        run={
+            **report.run,
+            "sources": [evil],
+            "command": [evil],
+            "devices": [{"name": evil}],
+            "versions": {"torch": evil},
+        },
+        tables={"operators": [{"name": evil, "file": evil, "line": 3, "cpu_self_ns": 1, "calls": 1}]},
+        memory={"peak_bytes": 1, evil: evil, "largest": [{"category": evil, "bytes": 1, "share": 1.0, "count": 1}]},
+    )
+    html = render(report, Options())
+    html.encode("utf-8")
+    assert html.count("<script") == 3
+    assert html.count("alert(1)") == html.count("alert(1)&lt;") + html.count("alert(1)\\u003c")
+    assert "\u202e" not in html
