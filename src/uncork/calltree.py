@@ -18,6 +18,7 @@ BoolArray = npt.NDArray[np.bool_]
 
 MODULE = "nn.Module: "
 """Prefix of a module's region: the recorder's hold its path (``encoder.layer.3``), Kineto's class and number."""
+COMPILED = re.compile(r"^Torch-Compiled Region")
 BACKWARD_NODE = re.compile(r"^autograd::engine::evaluate_function|^\w+(::\w+)*Backward\d*$|AccumulateGrad$")
 CHECKPOINT = re.compile(r"^CheckpointFunctionBackward$|torch/utils/checkpoint\.py\(\d+\): (recompute_fn|unpack_hook)")
 MOST_CHECKPOINT_NODES_SHARE = 0.5
@@ -226,15 +227,23 @@ class CallTree:
         table, host = self.timeline.events, self.host
         named = table.name_is(lambda name: name.startswith(MODULE))[host.row]
         regions = named & np.isin(self._kind, (Kind.CPU_OP, Kind.USER_ANNOTATION))
-        if regions.any():
-            used, back = np.unique(table.name[host.row[regions]], return_inverse=True)
-            own = np.full(len(host), -1, np.int64)
-            own[regions] = back
-            paths = tuple(table.strings.text(int(index)).removeprefix(MODULE) for index in used)
-        else:
-            own, paths = self._class_paths(np.flatnonzero(named))
-        inside = self.inherit(own)
-        return self._through_nodes(own, inside), paths
+        own, paths = self._region_paths(regions) if regions.any() else self._class_paths(np.flatnonzero(named))
+        value = self._through_nodes(own, self.inherit(own))
+        compiled = table.name_is(COMPILED)[host.row] & np.isin(self._kind, (Kind.CPU_OP, Kind.USER_ANNOTATION))
+        if compiled.any():
+            # Inside compiled code there are no modules any more: the region itself stands for them.
+            own, names = self._region_paths(compiled)
+            region = self._through_nodes(own, self.inherit(own))
+            value = np.where((value < 0) & (region >= 0), region + len(paths), value)
+            paths += names
+        return value, paths
+
+    def _region_paths(self, regions: BoolArray) -> tuple[IntArray, tuple[str, ...]]:
+        """Return the paths that regions have in their names."""
+        table, host = self.timeline.events, self.host
+        own = np.full(len(host), -1, np.int64)
+        used, own[regions] = np.unique(table.name[host.row[regions]], return_inverse=True)
+        return own, tuple(table.strings.text(int(index)).removeprefix(MODULE) for index in used)
 
     def _class_paths(self, rows: IntArray) -> tuple[IntArray, tuple[str, ...]]:
         """Return the paths made of class and number of each module around a frame, outermost first."""

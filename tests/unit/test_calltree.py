@@ -223,3 +223,21 @@ def test_real_checkpointing_is_recognised(shared):
         found[name] = int((tree.is_op & (tree.phase == 2)).sum())
     assert found["gpt_checkpoint_autocast"] > 100
     assert found["gpt_light"] == 0
+
+
+def test_compiled_code_belongs_to_its_region_backward_included():
+    """Modules are gone inside compiled code; generated kernels of both passes name the region instead."""
+    tree = tree_of("""
+device Tesla T4
+steps 1 x 10ms
+  main op 0ms..4ms Torch-Compiled Region: 0/0
+  main 0.1ms..3.9ms CompiledFunction {"Sequence number": 1}
+  main 0.5ms..1ms triton_poi_fused_relu_0 -> stream 7 0.8ms..1.8ms triton_poi_fused_relu_0
+  backward 5ms..8ms autograd::engine::evaluate_function: CompiledFunctionBackward {"Sequence number": 1}
+  backward 5.1ms..7.9ms CompiledFunctionBackward {"Sequence number": 1}
+  backward 5.2ms..5.8ms triton_red_fused_sum_1 -> stream 7 5.5ms..6.5ms triton_red_fused_sum_1
+""")
+    names = np.array(tree.timeline.events.names(tree.host.row))
+    launchers = tree.device_ns > 0
+    assert {tree.modules[index] for index in tree.module[launchers]} == {"Torch-Compiled Region: 0/0"}
+    assert set(names[launchers]) == {"triton_poi_fused_relu_0", "triton_red_fused_sum_1"}
