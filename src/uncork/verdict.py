@@ -14,6 +14,7 @@ from uncork.classes import CONTRIBUTES_SHARE, Shares, class_shares, excess_of
 from uncork.findings import CLASSES, Bottleneck, Finding, Message, Quality, Verdict
 from uncork.measure import Measured, Ranks
 from uncork.measure.collectives import Collectives
+from uncork.measure.headroom import Headroom
 from uncork.measure.matching import match
 from uncork.measure.step_ledger import StepLedger
 from uncork.measure.waiting import Lateness, lateness
@@ -24,6 +25,11 @@ FloatArray = npt.NDArray[np.float64]
 
 WORTH_SHARE = 0.05
 """Less to win back than this share of the step is no bottleneck (diagnosis section 3)."""
+WELL_BUSY = 0.9
+ROOFLINE_KNOWN = 0.8
+ROOFLINE_ATTAINED = 0.7
+"""A device that is busy this much, for most of it in operators whose least time is known, at this share of that least
+time: the best libraries reach 0.7 to 0.9 of a vendor's figure (docs/roofline.md), so nothing is left to win."""
 KNOWN_SHARE = 0.5
 """With more of the window unexplained or unrecorded, a verdict needs `OF_EXPLAINED` and `OF_WINDOW` (section 9.9)."""
 OF_EXPLAINED = 0.9
@@ -86,10 +92,9 @@ def judge(
         return _abstain(f"verdict.undetermined.{late_key(late)}", params, late)
     if job.unknown > KNOWN_SHARE and not _stands_alone(job, main):
         return _abstain("verdict.undetermined.unexplained", {"unknown_share": job.unknown}, late)
-    if share < WORTH_SHARE:
-        return Verdict(
-            Bottleneck.NONE, _confidence(job, share, quality), share, Message("verdict.none", {"share": share})
-        )
+    if share < WORTH_SHARE or (main is Bottleneck.COMPUTE and _well_used(measured, job, findings)):
+        nothing = Message("verdict.none", {"share": share})
+        return Verdict(Bottleneck.NONE, _confidence(job, share, quality), share, nothing)
     return Verdict(
         bottleneck=main,
         confidence=_confidence(job, share, quality),
@@ -101,6 +106,15 @@ def judge(
         late_ranks=tuple(sorted(late)),
         would_be_wrong_if=wrong_if(main, quality, late),
     )
+
+
+def _well_used(measured: Sequence[Measured], job: Job, findings: Sequence[Finding]) -> bool:
+    """Return whether busy devices compute near their roofline, and no rule knows what would help."""
+    known = [one for each in measured if isinstance(one := each.get(Headroom), Headroom)]
+    busy = min(int(one.busy_ns.sum()) / max(int(one.step_ns.sum()), 1) for one in job.ledgers)
+    near = all(one.known_share >= ROOFLINE_KNOWN and one.attained_share >= ROOFLINE_ATTAINED for one in known)
+    helped = any(one.bottleneck in CLASSES and one.gain.high >= WORTH_SHARE for one in findings)
+    return len(known) == len(measured) and near and busy >= WELL_BUSY and not helped
 
 
 def _job(measured: Sequence[Measured], numbers: Sequence[int]) -> Job | None:

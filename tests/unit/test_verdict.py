@@ -9,6 +9,7 @@ from uncork.findings import Bottleneck, Finding, Gain, Quality, Verdict
 from uncork.ledger import CAUSES
 from uncork.locale import catalogue, say
 from uncork.measure import Measured, measure
+from uncork.measure.headroom import Headroom
 from uncork.measure.step_ledger import StepLedger
 from uncork.measure.waiting import with_waits
 from uncork.quality import gate
@@ -27,7 +28,9 @@ def ledger(*steps: Mapping[str, int], on_device: bool = True) -> Measured:
             ns[causes.index(cause), column] = ms * MS
         ns[causes.index("unexplained"), column] += (100 - sum(step.values())) * MS
     wall = np.full(len(steps), 100 * MS)
-    return {StepLedger: StepLedger(causes, ns, wall, on_device=on_device, busy_ns=wall, marked=True)}
+    device = np.isin(causes, ["gemm", "other_kernel", "bandwidth", "comm", "copy"])
+    busy = ns[device].sum(axis=0)
+    return {StepLedger: StepLedger(causes, ns, wall, on_device=on_device, busy_ns=busy, marked=True)}
 
 
 def ledger_of_waiting() -> Measured:
@@ -85,6 +88,19 @@ def test_nothing_worth_five_percent_is_no_bottleneck() -> None:
     """Where waiting for others is the only cost and none of them is late, no class can give anything back."""
     found = judge([ledger_of_waiting()], [0], [], [])
     assert found.bottleneck is Bottleneck.NONE
+
+
+def test_a_device_near_its_roofline_has_no_bottleneck_unless_a_rule_knows_better() -> None:
+    """96 % busy at 0.85 of the roofline is well used; at 0.4, or with a finding worth 20 %, it is compute-bound."""
+
+    def found(attained: float, *findings: Finding) -> Bottleneck:
+        measured = {**ledger(*[{"gemm": 96, "dispatch": 4}] * 3), Headroom: Headroom(0.95, attained)}
+        return judge([measured], [0], findings, []).bottleneck
+
+    better = Finding("fp32-matmul-without-tf32", Bottleneck.COMPUTE, 1, 0.5, Gain(0.1, 0.2), 0.9)
+    assert found(0.85) is Bottleneck.NONE
+    assert found(0.4) is Bottleneck.COMPUTE
+    assert found(0.85, better) is Bottleneck.COMPUTE
 
 
 def test_a_blocking_quality_forbids_a_verdict_and_says_which() -> None:
