@@ -23,10 +23,17 @@ let TABS: Tab[] = ALL_TABS.filter(one => one !== 'compare');
 const OF_ONE_RANK = new Set<Tab>(['timeline', 'flame', 'memory', 'steps']);
 type GoTo = { name?: string; finding?: number } | null;
 
+/** Returns the view to begin with: what changed, else the timeline, else whatever there is. */
+function firstTab(page: PageData): Tab {
+  if (page.compare) return 'compare';
+  if (document.querySelector('[id^="view-timeline-"]')) return 'timeline';
+  return page.memory ? 'memory' : page.tables.length ? 'tables' : 'about';
+}
+
 function App({ page }: { page: PageData }) {
   const [language, setLanguage] = useState<Language>(document.documentElement.lang.startsWith('zh') ? 'zh' : 'en');
   const [dark, setDark] = useState(document.documentElement.dataset.theme === 'dark');
-  const [tab, setTab] = useState<Tab>(TABS.find(one => one === readPlace().view) ?? TABS[0]);
+  const [tab, setTab] = useState<Tab>(TABS.find(one => one === readPlace().view) ?? firstTab(page));
   const [rank, setRank] = useState<number>(page.shown_ranks.find(one => String(one) === readPlace().rank) ?? page.shown_ranks[0] ?? 0);
   const [trace, setTrace] = useState<Trace | null | undefined>(undefined);
   const [flame, setFlame] = useState<Flame | null | undefined>(undefined);

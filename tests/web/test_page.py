@@ -216,6 +216,16 @@ def test_a_narrow_window_needs_no_sideways_scrolling(new_page: Any, html: Path) 
     assert page.tab.evaluate("document.documentElement.scrollWidth") <= 900
 
 
+def test_a_report_without_a_timeline_begins_with_what_it_has(new_page: Any, report: Report, tmp_path: Path) -> None:
+    """Without views the tables are first; the timeline's tab says what to record."""
+    path = tmp_path / "saved.html"
+    path.write_text(render(replace(report, views={}, memory=None), Options()), "utf-8")
+    page = new_page().open(path)
+    assert page.tab.locator("[role=tab][aria-selected=true]").inner_text() == say("en", "page.tab.tables")
+    page.tab.keyboard.press("1")
+    assert page.tab.locator("#panel").inner_text() == say("en", "page.timeline.empty")
+
+
 def test_one_of_several_ranks_is_chosen(new_page: Any, tmp_path: Path) -> None:
     """Two ranks: the one that computes longer is shown first and says why; the choice shows the other and stays."""
     text = """
