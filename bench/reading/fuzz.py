@@ -107,9 +107,11 @@ def fault_of(text: bytes, size: int) -> str:
     from uncork.readers.scan import CompiledScanner
 
     from uncork.errors import UncorkError
+    from uncork.readers import document
     from uncork.readers.document import Text, scan
     from uncork.readers.portable import PortableScanner
 
+    document._CHUNK_BYTES = size  # noqa: SLF001 — pieces as small as can be
     results: list[object] = []
     for scanner in (PortableScanner, CompiledScanner):
         try:

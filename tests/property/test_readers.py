@@ -4,6 +4,7 @@ import json
 from decimal import Decimal
 from pathlib import Path
 from typing import cast
+from unittest.mock import patch
 
 import pytest
 from hypothesis import example, given, settings
@@ -11,9 +12,9 @@ from hypothesis import strategies as st
 
 from tests.unit.test_readers_scanners import expected_rows, rows_of, scanners
 from uncork.errors import UncorkError
+from uncork.readers import document
 from uncork.readers.columns import Scanned
 from uncork.readers.document import Scanner, scan
-from uncork.readers.source import Source
 
 each_scanner = pytest.mark.parametrize("scanner", scanners())
 
@@ -95,18 +96,19 @@ class Pieces:
 
 def scanned(text: bytes, scanner: type[Scanner], size: int = 1 << 30) -> Scanned:
     """Return the columns of a text read in pieces of some size."""
-    return scan(cast("Source", Pieces(text, size)), scanner())
+    with patch.object(document, "_CHUNK_BYTES", size):
+        return scan(Pieces(text, size), scanner())
 
 
 @each_scanner
 @settings(deadline=None, max_examples=150)
-@given(document=documents(), size=st.integers(1, 40))
-@example(document='[{"ph":"X","args":{"a":{"ph":"X"},"b":[{"ph":"i"},{"ph":"i"}]}}]', size=1)
-def test_any_layout_in_any_pieces(scanner: type[Scanner], document: str, size: int) -> None:
+@given(trace=documents(), size=st.integers(1, 40))
+@example(trace='[{"ph":"X","args":{"a":{"ph":"X"},"b":[{"ph":"i"},{"ph":"i"}]}}]', size=1)
+def test_any_layout_in_any_pieces(scanner: type[Scanner], trace: str, size: int) -> None:
     """The columns hold what the standard library reads in exact decimals."""
-    whole = json.loads(document, parse_float=Decimal)
+    whole = json.loads(trace, parse_float=Decimal)
     events = whole if isinstance(whole, list) else whole["traceEvents"]
-    text = document.encode("utf-8", "surrogatepass")
+    text = trace.encode("utf-8", "surrogatepass")
     assert rows_of(scanned(text, scanner)) == expected_rows(events)
     assert rows_of(scanned(text, scanner, size)) == expected_rows(events)
 

@@ -14,9 +14,10 @@ from uncork.readers.mend import FIELDS, mend
 _CHUNK_BYTES = 1 << 19
 _LARGEST_VALUE_BYTES = 256 << 20
 """A single event or top-level value larger than this is refused: no recording has one."""
-_FIRST_WINDOW = 64 << 10
+_FIRST_WINDOW = 4 << 10
 _EVENT_START = re.compile(rf'(?<=[,\[}}\]])\s*\{{\s*"?(?:{FIELDS})"\s*:'.encode())
 _EVENTS_KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
+_COMMAS = re.compile(rb"[\s,]*")
 _BLANK = re.compile(rb"[\s\0]*")
 
 
@@ -117,12 +118,18 @@ class Walk:
         """Read on; return whether there was more."""
         if self.ended:
             return False
-        chunk = self.source.read(_CHUNK_BYTES)
-        if not chunk:
-            self.ended = True
-            return False
-        self.text = self.text[self.at :] + chunk
+        rest = self.text[self.at :]
+        pieces = [rest]
+        wanted = max(_CHUNK_BYTES, len(rest))  # as much again: what spans many pieces is not looked through for each
+        while wanted > 0 and not self.ended:
+            piece = self.source.read(wanted)
+            pieces.append(piece)
+            wanted -= len(piece)
+            self.ended = not piece
+        self.text = b"".join(pieces)
         self.at = 0
+        if len(self.text) == len(rest):
+            return False
         if len(self.text) > _LARGEST_VALUE_BYTES:
             raise UnreadableError(
                 f"{self.source.path}: holds a single value of more than {_LARGEST_VALUE_BYTES >> 20} MiB, "
@@ -230,8 +237,9 @@ class Walk:
                 raise CutError
             comma = byte == b","
             if byte == b",":
-                self.at += 1
-                if self._byte() == b"]":
+                commas = _COMMAS.match(self.text, self.at)
+                self.at = commas.end() if commas else self.at + 1
+                if (commas and commas[0].count(b",") > 1) or self._byte() == b"]":
                     self.repairs["commas"] += 1
             elif byte == b"]":
                 self.at += 1

@@ -16,6 +16,7 @@ from uncork.readers.columns import ABSENT, NOT_A_NUMBER, Scanned
 
 _NONE = msgspec.Raw(b"")
 _NEXT_EVENT = re.compile(rb"\}\s*,\s*(?=\{)")
+_EVENT_HERE = re.compile(rb"\s*\{")
 _SMALLEST_BATCH_BYTES = 2048
 _LARGEST_BATCH_BYTES = 1 << 20
 _EXACT = Context(prec=80)
@@ -83,6 +84,7 @@ class PortableScanner:
         self._parts: dict[str, list[npt.NDArray[np.generic]]] = defaultdict(list)
         self._args: dict[str, _Argument] = {}
         self._reach = _LARGEST_BATCH_BYTES
+        self._without_ends = b""
         self._whole = True
         self._huge = 0
 
@@ -153,6 +155,8 @@ class PortableScanner:
 
     def _batch_end(self, text: bytes, start: int) -> int:
         """Return where a batch of about the wanted size seems to end with an event, or -1."""
+        if text is self._without_ends or not _EVENT_HERE.match(text, start):
+            return -1
         last = -1
         reach = self._reach
         while last < 0:
@@ -168,6 +172,7 @@ class PortableScanner:
                 if last >= 0:
                     return start + last
             if len(window) < reach:
+                self._without_ends = text  # nor has it one behind any later place
                 return -1
             reach *= 4
         return last

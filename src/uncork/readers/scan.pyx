@@ -153,6 +153,7 @@ cdef class CompiledScanner:
     cdef Arg* args
     cdef uint32_t* guess
     cdef uint64_t* seen
+    cdef uint32_t* where
     cdef int64_t* before
     cdef size_t args_cap
     cdef Held* held
@@ -201,6 +202,7 @@ cdef class CompiledScanner:
         free(self.args)
         free(self.guess)
         free(self.seen)
+        free(self.where)
         free(self.before)
         free(self.held)
 
@@ -226,6 +228,10 @@ cdef class CompiledScanner:
                 return -1
             self.seen = <uint64_t*>room
             memset(&self.seen[self.args_cap], 0, (cap - self.args_cap) * 8)
+            room = realloc(self.where, cap * 4)
+            if room == NULL:
+                return -1
+            self.where = <uint32_t*>room
             room = realloc(self.guess, cap * 4)
             if room == NULL:
                 return -1
@@ -355,12 +361,12 @@ cdef class CompiledScanner:
         cdef size_t k
         cdef void* room
         if self.seen[key] == self.stamp:
-            for k in range(held[0]):
-                if self.held[k].key == key:
-                    self.held[k].kind = kind
-                    self.held[k].val = val
-                    return 0
+            k = self.where[key]
+            self.held[k].kind = kind
+            self.held[k].val = val
+            return 0
         self.seen[key] = self.stamp
+        self.where[key] = <uint32_t>held[0]
         if held[0] == self.held_cap:
             if self.held_cap >= MOST_ARGS:
                 return -1
