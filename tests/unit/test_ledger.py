@@ -1,9 +1,13 @@
 """The ledger: every nanosecond of hand-made steps to the cause it was made for."""
 
+from dataclasses import replace
+
 import pytest
 
 from uncork.findings import Bottleneck
 from uncork.ledger import CAUSES, partition
+from uncork.measure import Rank
+from uncork.measure.step_ledger import StepLedger
 from uncork.testing import sketch
 from uncork.timeline import Timeline
 
@@ -143,6 +147,21 @@ def test_staging_a_pageable_copy_is_memory_waiting_for_a_copy_back_is_not() -> N
     assert causes(text.replace("DIRECTION", "DtoH (Device -> Pageable)"))["unrecorded"] == 10 * MS
 
 
+def test_reading_one_value_is_a_synchronisation_whatever_it_calls() -> None:
+    """The copy that item() makes blocks the host for the wait, not for its four bytes."""
+    found = causes(
+        DEVICE
+        + """
+        steps 2 x 10ms
+          main 0ms..1.5ms aten::_local_scalar_dense
+          main runtime 0.1ms..1.4ms cudaMemcpyAsync -> stream 7 1ms..1.1ms Memcpy DtoH (Device -> Pageable)
+          main 1.5ms..1.6ms aten::mm -> stream 7 1.6ms..10ms ampere_sgemm
+        """
+    )
+    assert found["sync"] == int(2.8 * MS)
+    assert "copy_host" not in found
+
+
 def test_work_of_the_host_is_heavy_allocations_and_launching_operators_are_not() -> None:
     """Filling 4 ms of random numbers on the CPU is work; 4 ms in empty, or in an operator that launches, is a stall."""
     text = (
@@ -263,3 +282,17 @@ def test_every_cause_has_a_class_or_none_and_a_share_that_can_be_won() -> None:
         assert 0 <= cause.recoverable <= 1
         assert cause.bottleneck in (None, *Bottleneck)
         assert name == "comm_wait" or (cause.bottleneck is not None) == (cause.recoverable > 0)
+
+
+@pytest.mark.parametrize(("gap_ms", "moved_ms"), [(18, 8), (4, 2)])
+def test_gaps_are_explained_by_the_window_with_frames(gap_ms: int, moved_ms: int) -> None:
+    """8 of 10 ms nobody explains; frames hold 18 of 20 ms in the deep window, more than enough, or 4 of 20: a fifth."""
+    (light,) = sketch("steps 2 x 10ms\n  main 0ms..2ms aten::mm\n")
+    (deep,) = sketch(
+        f"with stacks\nsteps 1 x 20ms\n  main 0ms..20ms train.py(8): main\n  main 0ms..{20 - gap_ms}ms aten::mm\n"
+    )
+    alone, both = StepLedger.of(Rank(light)), StepLedger.of(Rank(replace(light, deep=deep)))
+    assert alone.mean_ns("unexplained") == 8_000_000
+    assert both.mean_ns("py_stack") == pytest.approx(moved_ms * 1_000_000, abs=2)
+    assert both.mean_ns("py_stack", "unexplained") == 8_000_000
+    assert (both.ns.sum(axis=0) == both.step_ns).all()

@@ -91,6 +91,11 @@ class Rank:
         return self.timeline
 
     @cached_property
+    def deep_ledger(self) -> Ledger:
+        """Return where the time went in the recording that knows places."""
+        return self.ledger if self.deep is self.timeline else partition(self.deep)
+
+    @cached_property
     def deep_calltree(self) -> CallTree:
         """Return who called whom in the recording that knows places."""
         return self.calltree if self.deep is self.timeline else CallTree(self.deep)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from uncork.findings import Location
 from uncork.frames import split_frame
 from uncork.intervals import covered_ns, intersect, intervals, total_ns, union
-from uncork.ledger import Ledger, partition
+from uncork.ledger import Ledger
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.host_pieces import frame_location, has_frames, main_pieces, users_frames
 from uncork.measure.sampled import sampled_line
@@ -82,7 +82,7 @@ class PythonGaps(Measurement):
         timeline = rank.deep
         if not has_frames(timeline):
             raise MissingEvidence("stacks")
-        ledger = rank.ledger if timeline is rank.timeline else partition(timeline)
+        ledger = rank.deep_ledger
         gaps = gap_time(ledger)
         sites = _sites(timeline, gaps)
         step_ns = int(ledger.step_ns.sum())

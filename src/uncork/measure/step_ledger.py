@@ -5,9 +5,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from uncork.ledger import Ledger
 from uncork.measure import Measurement, Rank
 
 IntArray = npt.NDArray[np.int64]
+
+FRAME_CAUSES = ("py_prep", "io", "py_stack")
+"""Causes that only Python frames can tell; without them such a gap is unexplained."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,9 +38,8 @@ class StepLedger(Measurement):
     def of(cls, rank: Rank) -> "StepLedger":
         """Return the ledger of a rank."""
         ledger = rank.ledger
-        return cls(
-            ledger.causes, ledger.ns, ledger.step_ns, ledger.on_device, ledger.busy_ns, rank.timeline.steps.marked
-        )
+        ns = ledger.ns if rank.deep is rank.timeline else _with_frames(ledger, rank.deep_ledger)
+        return cls(ledger.causes, ns, ledger.step_ns, ledger.on_device, ledger.busy_ns, rank.timeline.steps.marked)
 
     def mean_ns(self, *causes: str) -> int:
         """Return the mean time per step that goes to some causes together."""
@@ -51,3 +54,23 @@ class StepLedger(Measurement):
     def share(self, *causes: str) -> float:
         """Return the share of the step that goes to some causes together."""
         return self.mean_ns(*causes) / self.mean_step_ns if self.mean_step_ns else 0.0
+
+
+def _with_frames(ledger: Ledger, deep: Ledger) -> IntArray:
+    """Return a ledger's times with its unexplained gaps given to what the frames of another recording show.
+
+    Frames slow Python down, so the share of the step that it takes there is the most that moves; the rest stays
+    unexplained.
+    """
+    ns = ledger.ns.copy()
+    told = {cause: int(deep.ns[deep.causes.index(cause)].sum()) for cause in FRAME_CAUSES if cause in deep.causes}
+    deep_ns, known_ns = int(deep.step_ns.sum()), sum(told.values())
+    if not deep_ns or not known_ns or "unexplained" not in ledger.causes:
+        return ns
+    unexplained = ledger.causes.index("unexplained")
+    moves = np.minimum(ns[unexplained], (ledger.step_ns * (known_ns / deep_ns)).astype(np.int64))
+    for cause, told_ns in told.items():
+        part = (moves * (told_ns / known_ns)).astype(np.int64)
+        ns[ledger.causes.index(cause)] += part
+        ns[unexplained] -= part
+    return ns

@@ -7,7 +7,7 @@ from uncork.measure import Ranks
 from uncork.measure.host_pieces import where
 from uncork.measure.machine import Machine
 from uncork.measure.python_gaps import PythonGaps
-from uncork.measure.step_ledger import StepLedger
+from uncork.measure.step_ledger import FRAME_CAUSES, StepLedger
 from uncork.rules.pace import compiles
 from uncork.rules.rule import rule
 from uncork.rules.worth import charge, sure
@@ -20,7 +20,7 @@ LEAST_SHARE = 0.1
 def module_dispatch(gaps: Ranks[PythonGaps], ledgers: Ranks[StepLedger], machines: Ranks[Machine]) -> Cost | None:
     """Return the time of calls through nn.Module in which nothing works."""
     values = [
-        gap.part_ns("module", ledger.mean_ns("py_short", "py_stack", "unexplained"), ledger.mean_step_ns)
+        gap.part_ns("module", ledger.mean_ns("py_short", *FRAME_CAUSES, "unexplained"), ledger.mean_step_ns)
         for ledger, gap in zip(ledgers, gaps, strict=True)
     ]
     cost = charge(ledgers, values)

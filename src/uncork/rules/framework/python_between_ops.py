@@ -6,7 +6,7 @@ from uncork.findings import Cost, Evidence, Gain
 from uncork.measure import Ranks
 from uncork.measure.host_pieces import where
 from uncork.measure.python_gaps import PythonGaps
-from uncork.measure.step_ledger import StepLedger
+from uncork.measure.step_ledger import FRAME_CAUSES, StepLedger
 from uncork.rules.rule import rule
 from uncork.rules.worth import NOTABLE_SHARE, charge, sure
 
@@ -15,7 +15,7 @@ from uncork.rules.worth import NOTABLE_SHARE, charge, sure
 def python_between_ops(gaps: Ranks[PythonGaps], ledgers: Ranks[StepLedger]) -> Cost | None:
     """Return the time of Python that is there for nothing else that has a rule; short gaps count as dispatching."""
     values = [
-        gap.part_ns("", ledger.mean_ns("py_stack", "unexplained"), ledger.mean_step_ns)
+        gap.part_ns("", ledger.mean_ns(*FRAME_CAUSES, "unexplained"), ledger.mean_step_ns)
         for ledger, gap in zip(ledgers, gaps, strict=True)
     ]
     cost = charge(ledgers, values)
