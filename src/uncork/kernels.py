@@ -94,7 +94,7 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
             "elementwise",
             (
                 r"element_?wise|triton_|pool|upsample|interpolate|distribution|drop_?out|relu|gelu|silu|sigmoid|tanh|swish"
-                r"|scale|threshold|clamp|optensor|op_?tensor|(^|_|:)(add|mul|sub|div|divide|cast|sqrt|log|exp|pow|where|merge)"
+                r"|scale|threshold|clamp|optensor|op_?tensor|(^|_|:)(add|mul|sub|div|divide|cast|sqrt|log|exp|pow|where)"
                 r"|activation|vectorized|unrolled|tensoriterator|bias|rotary|roi_?align|nms|tri[lu]_|-dtype_|^aten::"
             ),
         ),

@@ -4,6 +4,7 @@ Painting, not bookkeeping: each cause claims intervals; in order of priority eac
 inside the steps; the rest is ``unexplained``. So the causes sum to the wall time by construction.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -136,10 +137,12 @@ def device_claims(timeline: Timeline) -> Iterator[tuple[str, Intervals]]:
 
 
 def device_causes(timeline: Timeline) -> npt.NDArray[np.str_]:
-    """Return the cause that each device slice's time counts for, shape (slices,)."""
+    """Return the cause that each device slice's time counts for, empty for waits, shape (slices,)."""
     table, device = timeline.events, timeline.device
     by_class = np.array([_KERNEL_CAUSE[kind] for kind in CLASSES])
     cause = by_class[kernel_classes(table, device.row)]
+    # MTIA writes what a stream waits for as kernels; waiting is no work.
+    cause[table.name_is(re.compile(r"^event_(wait|record)$"))[device.row]] = ""
     cause[device.kind == Kind.GPU_MEMSET] = "bandwidth"
     copies = device.kind == Kind.GPU_MEMCPY
     to_peer = table.name_is(lambda name: "PtoP" in name or "PeerToPeer" in name)[device.row]
