@@ -15,7 +15,9 @@ def fragmentation(memory: Ranks[SnapshotMemory]) -> Cost | None:
     number, mine = max(zip(memory.numbers, memory, strict=True), key=lambda pair: pair[1].idle_at_peak_bytes or 0)
     if mine.idle_at_peak_bytes is None:
         raise MissingEvidence("snapshot")
-    idle_bytes, reserved = mine.idle_at_peak_bytes, mine.reserved_peak_bytes or 0
+    # Without history the moment of the peak is unknown: then only what lies between blocks in use is surely lost.
+    idle_bytes = mine.idle_at_peak_bytes if mine.has_history else mine.split_idle_bytes or 0
+    reserved = mine.reserved_peak_bytes or 0
     share = idle_bytes / reserved if reserved else 0.0
     failed = mine.oom is not None and mine.oom.largest_bytes < mine.oom.requested_bytes <= mine.oom.idle_bytes
     if not failed and (idle_bytes < WORTH_BYTES or share < IDLE_SHARE):
