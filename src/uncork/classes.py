@@ -29,12 +29,14 @@ class Shares:
         steps: The same in each step, float64 (classes, steps).
         unknown: Share of the step that nothing explains.
         close_pair: Whether compute and memory share a busy device too evenly to leave one out.
+        unnamed: Share of the kernels' time in kernels whose names do not say what they do.
     """
 
     mean: Mapping[Bottleneck, float]
     steps: FloatArray
     unknown: float
     close_pair: bool
+    unnamed: float
 
 
 def class_shares(ledger: StepLedger) -> Shares:
@@ -58,6 +60,7 @@ def class_shares(ledger: StepLedger) -> Shares:
         steps=np.array([rows[one] / wall for one in CLASSES]),
         unknown=sum(float(time[cause].sum()) for cause in UNKNOWN if cause in time) / whole,
         close_pair=arithmetic > 0 and CLOSE_RATIO[0] <= bandwidth / arithmetic <= CLOSE_RATIO[1],
+        unnamed=float(time["other_kernel"].sum()) / max(arithmetic + bandwidth, 1.0) if "other_kernel" in time else 0.0,
     )
 
 

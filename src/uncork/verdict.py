@@ -39,6 +39,8 @@ SKEW_UNKNOWN = 0.85
 CLOSE_PAIR = 0.9
 """Which of arithmetic and memory-bound kernels leads, when they are close, depends on where some are counted."""
 
+UNNAMED = 0.3
+"""Kernels of unknown names may be either of the two."""
 BUSY_PAIR = frozenset({Bottleneck.COMPUTE, Bottleneck.MEMORY})
 
 
@@ -54,6 +56,7 @@ class Job:
         per_step: The same in each step, mean over ranks, float64 (classes, steps).
         unknown: Share of the step that nothing explains.
         close_pair: Whether compute and memory share the busy time of some rank too evenly to leave one out.
+        unnamed: Share of the kernels' time in kernels whose names do not say what they do.
         excess: Class on which the late ranks spend more time than the others; None where that is unexplained.
     """
 
@@ -64,6 +67,7 @@ class Job:
     per_step: FloatArray
     unknown: float
     close_pair: bool
+    unnamed: float
     excess: Bottleneck | None
 
 
@@ -144,6 +148,7 @@ def _job(measured: Sequence[Measured], numbers: Sequence[int]) -> Job | None:
         per_step=_agreement(per_rank),
         unknown=float(np.median([rank.unknown for rank in per_rank])),
         close_pair=any(rank.close_pair for rank in per_rank),
+        unnamed=float(np.median([rank.unnamed for rank in per_rank])),
         excess=excess,
     )
 
@@ -198,8 +203,8 @@ def _confidence(job: Job, share: float, quality: Sequence[Quality]) -> float:
     agree = float((job.per_step.argmax(axis=0) == top).mean()) if not (job.late and job.late.ranks) else 1.0
     sure *= 0.8 + 0.2 * agree
     sure *= 1 - 0.5 * job.unknown
-    if job.close_pair and CLASSES[top] in BUSY_PAIR:
-        sure *= CLOSE_PAIR
+    if CLASSES[top] in BUSY_PAIR:
+        sure *= (CLOSE_PAIR if job.close_pair else 1.0) * (1 - UNNAMED * job.unnamed)
     for one in quality:
         sure *= _DOUBT.get(one.id, 1.0) if one.severity != "info" else 1.0
     alone = len(job.ledgers) == 1 or any(one.id == "missing-ranks" for one in quality)
