@@ -1,10 +1,11 @@
 """However a program ends, it ends as it would have without us, and what was recorded is there."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.capture.runs import Run, plain, record
+from tests.capture.runs import Run, command, environment, plain, record
 from uncork import readers
 
 pytestmark = pytest.mark.torch
@@ -64,6 +65,23 @@ def test_nothing_of_ours_is_said(ending: tuple[str, Run]) -> None:
     assert "profiler" not in run.err.lower()
     if way in ("return", "exit-3", "os-exit", "exec", "SIGTERM", "SIGKILL", "SIGSEGV"):
         assert run.err == ""
+
+
+@pytest.mark.parametrize("way", ["forward-error", "thread-error"])
+def test_tracebacks_show_no_frame_of_ours(tmp_path: Path, way: str) -> None:
+    """An error inside a module's forward prints the traceback of a plain run, on the main thread and on another."""
+    watched = record(tmp_path / "run", [PROGRAM, way], cwd=HERE)
+    alone = plain([PROGRAM, way], cwd=HERE)
+    assert "in forward" in alone.stderr
+    assert (watched.err, watched.code) == (alone.stderr, alone.returncode)
+
+
+def test_ignored_signals_stay_ignored(tmp_path: Path) -> None:
+    """Under nohup a hang-up ends neither the recorder nor the program, which inherits that it is ignored."""
+    (tmp_path / "show.py").write_text("import signal\nprint(signal.getsignal(signal.SIGHUP) is signal.SIG_IGN)\n")
+    argv = ["nohup", *command(tmp_path / "run", ["show.py"])]
+    done = subprocess.run(argv, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n"
 
 
 def test_output_equals_a_plain_run_to_the_bit(tmp_path: Path) -> None:

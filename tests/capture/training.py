@@ -48,6 +48,16 @@ def train(batches=20, workers=0, cost_s=0.0, start=None):
     print("random afterwards", torch.rand(()).item().hex())
 
 
+def fail_in_forward():
+    """Raise inside a module that is called by another."""
+
+    class Wrong(nn.Module):
+        def forward(self, x):
+            return nn.functional.linear(x, torch.zeros(2, 2))
+
+    nn.Sequential(nn.Identity(), Wrong())(torch.zeros(1, 3))
+
+
 def main(way, *rest):
     """Train, then end in the way asked for."""
     if way == "thread":
@@ -55,6 +65,13 @@ def main(way, *rest):
         thread.start()
         thread.join()
         return
+    if way == "thread-error":
+        thread = threading.Thread(target=fail_in_forward)
+        thread.start()
+        thread.join()
+        return
+    if way == "forward-error":
+        fail_in_forward()
     if way == "loader":
         train(int(rest[0]), int(rest[1]), float(rest[2]), rest[3])
         return

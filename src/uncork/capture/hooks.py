@@ -56,6 +56,17 @@ class Watch:
     updates: Depth = field(default_factory=Depth)
     in_backward: InBackward = field(default_factory=InBackward)
 
+    def run_as_python(self, *functions: Any) -> None:
+        """Keep torch.compile from compiling frames of ours where it meets them between two of the program's."""
+        codes = [function.__code__ for function in functions]
+        guard, skip = self.recorder.guard, self._skip
+        self.after.when("torch._dynamo.eval_frame", lambda dynamo: guard(lambda: skip(dynamo, codes)))
+
+    @staticmethod
+    def _skip(dynamo: Any, codes: list[Any]) -> None:
+        for code in codes:
+            dynamo.skip_code(code)
+
     def updated(self, key: int) -> None:
         """Tell the recorder of one update (an optimiser's step, or an attempt that a scaler skipped)."""
         if self.in_backward.depth:
@@ -193,6 +204,7 @@ def _hook_modules(watch: Watch) -> None:
             return outermost(self, args, kwargs)
         return original(self, *args, **kwargs)
 
+    watch.run_as_python(__call__, Outermost.__call__)
     module_class.__call__ = __call__
 
 

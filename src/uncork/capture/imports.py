@@ -11,7 +11,7 @@ class AfterImport:
     """A finder at the front of the path that finds nothing itself, and runs a callback after the real import."""
 
     def __init__(self) -> None:
-        self._waiting: dict[str, Callable[[ModuleType], None]] = {}
+        self._waiting: dict[str, list[Callable[[ModuleType], None]]] = {}
 
     def when(self, name: str, then: Callable[[ModuleType], None]) -> None:
         """Call `then` with the module: now if it is there, else when the program has imported it."""
@@ -19,7 +19,7 @@ class AfterImport:
         if module is not None and not getattr(getattr(module, "__spec__", None), "_initializing", False):
             then(module)
             return
-        self._waiting[name] = then
+        self._waiting.setdefault(name, []).append(then)
         if self not in sys.meta_path:
             sys.meta_path.insert(0, self)
 
@@ -27,13 +27,12 @@ class AfterImport:
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Return the real spec with its loader made to call back; None for every other module."""
-        then = self._waiting.get(name)
-        if then is None:
+        waiting = self._waiting.pop(name, None)
+        if waiting is None:
             return None
-        del self._waiting[name]
         spec = self._real(name, path, target)
         if spec is None or spec.loader is None or not hasattr(spec.loader, "exec_module"):
-            self._waiting[name] = then  # not found now (the program may handle that); it may come later
+            self._waiting[name] = waiting  # not found now (the program may handle that); it may come later
             return spec
         loader: Any = spec.loader
         run = loader.exec_module
@@ -41,7 +40,8 @@ class AfterImport:
         def exec_module(module: ModuleType) -> None:
             loader.exec_module = run
             run(module)
-            then(module)
+            for then in waiting:
+                then(module)
 
         loader.exec_module = exec_module
         return spec

@@ -3,6 +3,7 @@
 import atexit
 import os
 import sys
+import threading
 from typing import Any
 
 from uncork.capture.imports import AfterImport
@@ -104,6 +105,14 @@ def _watch_the_end() -> None:
 
     if show is sys.__excepthook__:
         sys.excepthook = excepthook
+    show_in_thread = threading.excepthook
+
+    def thread_excepthook(told: Any) -> None:
+        if told.exc_value is not None:
+            without_our_frames(told.exc_value, told.exc_traceback)
+        show_in_thread(told)
+
+    threading.excepthook = thread_excepthook
 
 
 def without_our_frames(error: BaseException, trace: Any) -> Any:

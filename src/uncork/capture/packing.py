@@ -1,9 +1,10 @@
 """Pack: compress the traces of a run once nobody waits for the program."""
 
-import gzip
 import json
 import re
 from pathlib import Path
+
+from isal import igzip
 
 NAMES = ("light.trace.json", "deep.trace.json")
 NO_STEP = b'"uncork: between steps"'
@@ -29,7 +30,7 @@ def _pack_one(plain: Path, packed: Path, struck: Path) -> None:
             text = re.sub(b'"' + wanted + b'"', NO_STEP, text)
         struck.unlink()
     part = packed.with_name(f".{packed.name}")
-    with gzip.open(part, "wb", compresslevel=1) as file:
+    with igzip.IGzipFile(str(part), "wb", compresslevel=1) as file:
         file.write(text)
     part.replace(packed)
     plain.unlink()

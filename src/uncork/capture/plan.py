@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from uncork.capture.options import CaptureOptions
 
 EVENTS_MOST_DEEP = 100_000
-"""Events a deep window may hold: 1.4 s for stop and export, 60 MB of JSON, 500 MB of memory (14 us, 615 B, 5 kB each)."""
+"""Events a deep window may hold: 1.4 s for stop and export, 60 MB of JSON, 500 MB of memory (14 us, 615 B, 5 kB)."""
 EVENTS_MOST_LIGHT = 250_000
-"""Events a light window may hold: 1.1 s for stop and export, 70 MB of JSON, 430 MB of memory (4.3 us, 290 B, 1.7 kB)."""
+"""Events a light window may hold: 1.1 s for stop and export, 70 MB of JSON, 430 MB (4.3 us, 290 B, 1.7 kB each)."""
 SECOND_PASS_LEAST = 40
 """Steps before the second pass: by then caches, allocators and workers have settled."""
 SECOND_PASS_SHARE = 0.03

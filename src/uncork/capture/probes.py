@@ -213,7 +213,8 @@ def _device(torch: Any) -> str | None:
     """Return the kind of accelerator that the profiler can watch and the program has started, or None."""
     for kind in ("cuda", "xpu"):
         module = getattr(torch, kind, None)
-        if module is not None and module.is_available() and module.is_initialized():
+        # Asking first whether it is initialised keeps us from being the one who touches the driver before a fork.
+        if module is not None and module.is_initialized() and module.is_available():
             return kind
     return None
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from uncork.capture import plan, settings
 from uncork.capture.budget import Budget
+from uncork.capture.farewell import Farewell
 from uncork.capture.files import write_json
 from uncork.capture.journal import Journal
 from uncork.capture.memory_history import MemoryHistory
@@ -30,24 +31,6 @@ CALLS_LOOKED_AT = 64
 WRITE_EVERY_NS = 2_000_000_000
 ENDING_S = 2.0
 """Time that the end of the program waits for another thread to close its window."""
-
-
-class Farewell:
-    """Lives in a thread's own storage, so that it goes when the thread ends, still on that thread.
-
-    Args:
-        recorder: Whose window is open on the thread.
-    """
-
-    def __init__(self, recorder: "Recorder") -> None:
-        self._recorder = weakref.ref(recorder)
-        self._thread = threading.get_ident()
-
-    def __del__(self) -> None:
-        """End the window while torch's own state of the thread is still there."""
-        recorder = self._recorder()
-        if recorder is not None and threading.get_ident() == self._thread:
-            recorder.guard(recorder.leave_thread)
 
 
 class Recorder:
@@ -182,6 +165,8 @@ class Recorder:
         """Begin anew in a forked child: what the parent observes goes on there, not here."""
         if self._probe.marks or isinstance(self._probe, FunctionsProbe):
             sys.setprofile(None)
+        if self._probe.marks:
+            self.torch.autograd._enable_record_function(False)  # torch's own call; this thread only
         self.begin_anew()
 
     def begin_anew(self) -> None:
@@ -281,8 +266,9 @@ class Recorder:
             self.journal.seen["loader"] = self.journal.seen["loader_now"]
         self.window = Window(stage, self.finder.seen, time.time_ns())
         if stage.name == "light" and not self.timed:
-            self.regions.budget = Budget(self.torch, plan.EVENTS_MOST_LIGHT, lambda: self.guard(self._cut_window))
-            self.regions.budget.watch_silence()
+            budget = Budget(self.torch, plan.EVENTS_MOST_LIGHT, lambda: self.guard(self._cut_window))
+            self.regions.budget = budget
+            budget.watch_silence()
         self.sampler.run(stage.name in ("warmup", "settle"))
         return True
 
@@ -298,7 +284,9 @@ class Recorder:
         older = self.schedule.windows.get(name)
         self.regions.budget = None
         is_cut = "cut" in window.facts
-        too_short = (not window.step_ns and not is_cut) or (older is not None and len(window.step_ns) < len(older.step_ns))
+        too_short = (not window.step_ns and not is_cut) or (
+            older is not None and len(window.step_ns) < len(older.step_ns)
+        )
         if too_short or not self._on_thread():
             if self._on_thread():
                 probe.discard()
@@ -306,7 +294,7 @@ class Recorder:
             return
         try:
             window.facts.update(probe.stop(self.home() / FILES.get(name, name)))
-        except Exception:
+        except BaseException:  # a Ctrl-C that falls here must not leave a profiler on
             probe.discard()
             raise
         window.facts["stop_ns"] = time.perf_counter_ns() - begun_ns
@@ -372,7 +360,7 @@ class Recorder:
         look = Path(self.orders.folder) / f"look.{self.pid}"
         try:
             window.facts.update(probe.stop(look))
-        except Exception:
+        except BaseException:  # a Ctrl-C that falls here must not leave a profiler on
             probe.discard()
             raise
         events = window.facts.get("events", 0)

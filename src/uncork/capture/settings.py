@@ -89,7 +89,7 @@ def _versions(torch: Any, modules: Mapping[str, Any]) -> dict[str, str]:
 def _devices(torch: Any) -> list[dict[str, Any]]:
     """Return the accelerators the program has started; none is started to be asked."""
     cuda = torch.cuda
-    if not cuda.is_available() or not cuda.is_initialized():
+    if not cuda.is_initialized() or not cuda.is_available():
         return []
     found = []
     for index in range(cuda.device_count()):

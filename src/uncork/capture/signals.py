@@ -33,7 +33,9 @@ class Relay:
     def __enter__(self) -> Self:
         """Take over the signals."""
         for number in PASSED_ON:
-            self._before[number] = signal.signal(number, self._note)
+            # One that is ignored (nohup, a job in the background) stays so, here and in the program, which inherits it.
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                self._before[number] = signal.signal(number, self._note)
         return self
 
     def __exit__(
@@ -41,7 +43,7 @@ class Relay:
     ) -> None:
         """Give the signals back."""
         if self._can_wait and self._pid is not None:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, {*PASSED_ON, signal.SIGCHLD})
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {*self._before, signal.SIGCHLD})
         for number, handler in self._before.items():
             signal.signal(number, handler)  # type: ignore[arg-type]
 
@@ -49,7 +51,7 @@ class Relay:
         """Pass signals on to this process from now on, first those that came early."""
         self._pid = pid
         if self._can_wait:
-            signal.pthread_sigmask(signal.SIG_BLOCK, {*PASSED_ON, signal.SIGCHLD})
+            signal.pthread_sigmask(signal.SIG_BLOCK, {*self._before, signal.SIGCHLD})
         for number in self._early:
             self._send(number)
 
@@ -58,8 +60,8 @@ class Relay:
         if not self._can_wait:
             time.sleep(min(seconds, 0.05))
             return
-        got = signal.sigtimedwait({*PASSED_ON, signal.SIGCHLD}, seconds)
-        if got is not None and got.si_signo in PASSED_ON and got.si_code != SI_KERNEL:
+        got = signal.sigtimedwait({*self._before, signal.SIGCHLD}, seconds)
+        if got is not None and got.si_signo in self._before and got.si_code != SI_KERNEL:
             self._send(got.si_signo)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
