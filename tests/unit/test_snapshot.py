@@ -18,7 +18,7 @@ from uncork.findings import Bottleneck
 from uncork.measure import Rank
 from uncork.measure.allocations import allocations, main_device
 from uncork.measure.snapshot_memory import SnapshotMemory, verdict_class
-from uncork.pipeline import analyze
+from uncork.pipeline import analyze, analyze_recordings
 from uncork.readers.pickled import load
 from uncork.recording import Recording
 from uncork.snapshot import CATEGORIES, MemorySnapshot, MemoryTimeline
@@ -318,6 +318,9 @@ def test_what_a_snapshot_alone_may_conclude(lines: list[str], expected: Bottlene
     """Out of memory, a high peak, idle reserve speak of memory; a quiet one of none; one without history of nothing."""
     (recording,) = sketch("\n".join(f"snapshot {line}" for line in lines))
     assert verdict_class(memory_of(recording.snapshot)) is expected
+    # The whole way agrees: what speaks of memory has a finding that says why, and nothing else has.
+    verdict = analyze_recordings([recording]).verdict.bottleneck
+    assert verdict is (expected if expected is Bottleneck.MEMORY else Bottleneck.UNDETERMINED)
 
 
 def test_both_forms_of_a_memory_timeline_say_the_same(tmp_path: Path):

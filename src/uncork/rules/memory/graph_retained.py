@@ -1,4 +1,4 @@
-"""graph-retained: activations that no step needs any more are still in use at the end, or more with every step."""
+"""graph-retained: what a step made and no other needs is still in use at the end, or more with every step."""
 
 from dataclasses import replace
 
@@ -13,6 +13,7 @@ LEAST_BYTES = 256 << 20
 """Less kept at the end of a history is a batch still in a variable."""
 GROWTH_BYTES = 1 << 20
 """Growth per step below this is a logger's or a cache's."""
+_NOT_MEANT_TO_STAY = frozenset({"activation", "temporary", "unknown"})
 LEAST_STEPS = 4
 """The first step of a run grows by the optimiser's state; a trend needs more."""
 
@@ -26,11 +27,12 @@ def graph_retained(memory: Ranks[SnapshotMemory]) -> Cost | None:
     share = kept / max(mine.allocated_bytes, 1)
     if growth < GROWTH_BYTES and (kept < LEAST_BYTES or share < KEPT_SHARE):
         return None
-    owner = next((one for one in mine.kept_owners if one.category == "activation"), None)
+    owner = next((one for one in mine.kept_owners if one.category in _NOT_MEANT_TO_STAY), None)
+    graph = owner is not None and owner.category == "activation"
     return Cost(
         ns_per_step=0,
         gain=Gain(0.0, 0.0),
-        confidence=0.85 if growth >= GROWTH_BYTES else 0.65,
+        confidence=0.85 if growth >= GROWTH_BYTES else 0.65 if graph else 0.5,
         location=replace(owner.location if owner else Location(), rank=number if len(memory) > 1 else None),
         evidence=(
             Evidence("kept_share", share, "share", KEPT_SHARE),
@@ -42,8 +44,8 @@ def graph_retained(memory: Ranks[SnapshotMemory]) -> Cost | None:
 
 
 def _kept_bytes(memory: SnapshotMemory) -> int:
-    """Return the activations made during the history and in use at its end."""
-    return sum(one.size_bytes for one in memory.kept_owners if one.category == "activation")
+    """Return what was made during the history and is in use at its end, but for what a training keeps anyway."""
+    return sum(one.size_bytes for one in memory.kept_owners if one.category in _NOT_MEANT_TO_STAY)
 
 
 def _growth_bytes(memory: SnapshotMemory) -> int:
