@@ -131,6 +131,15 @@ def test_a_fault_of_one_rank_in_three_lowers_confidence_only() -> None:
     assert "device-data-missing" in [one.id for one in said]
 
 
+def test_extras_may_stand_in_the_recording_for_places() -> None:
+    """What only the second, deep recording of a run holds is not missing."""
+    plain = SOUND.replace("main 0ms..9ms nn.Module: Linear_0", "").replace('{"Input Dims": [[8, 8], [8, 8]]}', "")
+    (light,) = sketch(plain)
+    (deep,) = sketch(SOUND)
+    assert {"no-stacks", "no-shapes", "no-modules"} <= set(found(light))
+    assert found(replace(light, deep=deep)) == {}
+
+
 def test_repairs_and_unknown_formats_are_told() -> None:
     """Mended places are counted; a format of another tool without device work forbids a verdict."""
     (sound,) = sketch(SOUND)

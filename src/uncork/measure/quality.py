@@ -20,6 +20,7 @@ _CPU_ONLY = re.compile(r"mkldnn|onednn|slow_conv|thnn_conv|_for_cpu|_cpu(_|$)|vm
 _DEVICE_ONLY = re.compile(
     r"^aten::\w*(cudnn|miopen|cublas|_cuda(_|$)|_efficient_attention|mps_)|^triton_(poi|red|per|tem)_", re.IGNORECASE
 )
+_MODULE = re.compile(r"^nn\.Module: ")
 _TO_DEVICE = re.compile(r"^aten::(_to_copy|to|copy_)$")
 _CLOCK_SLACK_NS = 10_000
 """Clocks of host and device are matched to a few microseconds; work that starts this long before its launch shows
@@ -95,7 +96,7 @@ class RecordingQuality(Measurement):
     @classmethod
     def of(cls, rank: Rank) -> "RecordingQuality":
         """Return what can be counted in a rank's recording; raises `MissingEvidence` where it has no events."""
-        timeline, ledger = rank.timeline, rank.ledger
+        timeline, ledger, deep = rank.timeline, rank.ledger, rank.deep.events
         table, device, host = timeline.events, timeline.device, timeline.host
         op = table.of_kind(Kind.CPU_OP) & ~timeline.is_step_mark
         call = table.of_kind(Kind.RUNTIME)
@@ -131,12 +132,19 @@ class RecordingQuality(Measurement):
             busy_share=int(ledger.busy_ns.sum()) / wall,
             unknown_share=(spent.get("unexplained", 0) + spent.get("unrecorded", 0)) / max(wall - first_use, 1),
             overhead_share=int(covered_ns(own, *timeline.window)) / max(total_ns(timeline.steps.intervals), 1),
-            has_stacks=bool(table.of_kind(Kind.PYTHON_FUNCTION).any()) or "Call stack" in table.args,
-            has_shapes="Input Dims" in table.args,
-            has_memory=bool(table.of_kind(Kind.MEMORY).any()),
-            has_modules=bool(table.name_is(re.compile(r"^nn\.Module: ")).any()) or "Module Hierarchy" in table.args,
+            **_extras(table, rank.deep.events),
             clipped=host.clipped,
         )
+
+
+def _extras(*tables: EventTable) -> dict[str, bool]:
+    """Return which extras occur in any of a rank's recordings: the one for durations, or the one for places."""
+    return {
+        "has_stacks": any(table.of_kind(Kind.PYTHON_FUNCTION).any() or "Call stack" in table.args for table in tables),
+        "has_shapes": any("Input Dims" in table.args for table in tables),
+        "has_memory": any(table.of_kind(Kind.MEMORY).any() for table in tables),
+        "has_modules": any(table.name_is(_MODULE).any() or "Module Hierarchy" in table.args for table in tables),
+    }
 
 
 def _spans(table: EventTable, rows: BoolArray) -> tuple[IntArray, IntArray]:
