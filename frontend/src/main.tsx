@@ -1,7 +1,7 @@
 // The page below its first screen: tabs over the views. The first screen itself is static HTML, written by Python.
 import { render } from 'preact';
 import { useEffect, useMemo, useState } from 'preact/hooks';
-import { type Block, embedded } from './decode.ts';
+import { type Block, embedded, gunzip, unpack } from './decode.ts';
 import { type Flame, type FlameMeta, readFlame } from './flame/layout.ts';
 import { FlameView } from './flame/view.tsx';
 import { copy, readPlace, writePlace } from './link.ts';
@@ -88,6 +88,18 @@ function App({ page }: { page: PageData }) {
     return () => window.removeEventListener('keydown', key);
   }, []);
 
+  /** Asks the server for all events of a stretch; the view stays where it is. */
+  const more = (from: number, to: number) => {
+    fetch(`stretch?rank=${rank}&from=${from.toFixed(0)}&to=${to.toFixed(0)}`)
+      .then(answer => (answer.ok ? answer.arrayBuffer() : Promise.reject(new Error(answer.statusText))))
+      .then(bytes => gunzip(new Uint8Array(bytes)))
+      .then(bytes => {
+        writePlace({ event: undefined });
+        setTrace(readTrace(unpack<TimelineMeta>(bytes)));
+      })
+      .catch(() => undefined); // The server has gone: what is here stays.
+  };
+
   const inTimeline = trace === null ? null : (name: string) => showInTimeline({ name });
   const openSpan = (from: number, to: number) => {
     writePlace({ from: from.toFixed(0), to: to.toFixed(0), event: undefined });
@@ -107,7 +119,7 @@ function App({ page }: { page: PageData }) {
       {page.several_ranks && OF_ONE_RANK.has(tab) && <RankChoice ranks={page.shown_ranks} rank={rank} choose={showRank} />}
       <div role="tabpanel" id="panel" aria-labelledby={`tab-${tab}`}>
         {tab === 'compare' && <CompareView data={page.compare} language={language} />}
-        {tab === 'timeline' && <Loaded data={trace} empty="page.timeline.empty">{data => <TimelineView trace={data} matches={page.findings} titles={page.finding_titles[language]} goTo={goTo} stamp={stamp} />}</Loaded>}
+        {tab === 'timeline' && <Loaded data={trace} empty="page.timeline.empty">{data => <TimelineView trace={data} matches={page.findings} titles={page.finding_titles[language]} goTo={goTo} stamp={stamp} more={page.served ? more : null} />}</Loaded>}
         {tab === 'flame' && <Loaded data={flame} empty="page.flame.empty">{data => <FlameView flame={data} showInTimeline={name => showInTimeline({ name })} stamp={stamp} />}</Loaded>}
         {tab === 'tables' && <TablesView tables={page.tables} showInTimeline={inTimeline} />}
         {tab === 'memory' && <Loaded data={trace === null ? { none: true } as const : trace} empty="">{data => <MemoryView trace={'none' in data ? null : data} memory={page.memory} stamp={stamp} open={openSpan} />}</Loaded>}

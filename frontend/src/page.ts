@@ -39,6 +39,8 @@ export type PageData = {
   /** Ranks whose timeline, flame graph and steps are here: with most, median and least time of their own. */
   shown_ranks: number[];
   several_ranks: boolean;
+  /** Whether a server stands behind the page that has what was left out. */
+  served: boolean;
   about: { title: Message; facts: Fact[] }[];
   compare: CompareData | null;
 };

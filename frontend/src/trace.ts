@@ -22,6 +22,8 @@ export type TimelineMeta = {
   longest: number[];
   patterns: { message: Message; from_ns: number; to_ns: number }[];
   left_out: Message[];
+  /** The stretch of time of which nothing is left out. */
+  whole_ns: [number, number];
 };
 
 export type Track = { meta: TrackMeta; rows: Row[]; first: number; last: number };

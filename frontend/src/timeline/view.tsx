@@ -10,9 +10,9 @@ import { EventDetails, SpanDetails } from './details.tsx';
 import { connect } from './input.ts';
 import { findMarks } from './marks.ts';
 
-type Props = { trace: Trace; matches: FindingMatch[]; titles: string[]; goTo: { name?: string; finding?: number } | null; stamp: string };
+type Props = { trace: Trace; matches: FindingMatch[]; titles: string[]; goTo: { name?: string; finding?: number } | null; stamp: string; more: ((from: number, to: number) => void) | null };
 
-export function TimelineView({ trace, matches, titles, goTo, stamp }: Props) {
+export function TimelineView({ trace, matches, titles, goTo, stamp, more }: Props) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const search = useRef<HTMLInputElement>(null);
   const view = useRef<TimelineCanvas | null>(null);
@@ -33,7 +33,11 @@ export function TimelineView({ trace, matches, titles, goTo, stamp }: Props) {
       hover: (hit, x, y) => setTip(hit && tipFor(timeline, hit, titles, x, y)),
       moved: () => {
         clearTimeout(pending);
-        pending = window.setTimeout(() => writePlace({ from: timeline.from.toFixed(0), to: timeline.to.toFixed(0) }), 200);
+        pending = window.setTimeout(() => {
+          writePlace({ from: timeline.from.toFixed(0), to: timeline.to.toFixed(0) });
+          const [from, to] = lacking(timeline);
+          if (more && to > from) more(from, to);
+        }, 200);
       },
       measured: setSpan,
       finding: setFinding,
@@ -188,6 +192,18 @@ function showFinding(view: TimelineCanvas, index: number, setSpan: (span: Span) 
   view.show(from - (to - from) * 0.8, to + (to - from) * 0.8);
   setSpan({ from, to });
   setFinding(index);
+}
+
+/** A view wider than this part of the recording is an overview: there the longest events do. */
+const CLOSE = 0.5;
+
+/** Returns the stretch to ask for, a view's width more on both sides; an empty one where nothing lacks. */
+function lacking(view: TimelineCanvas): [number, number] {
+  const { trace, from, to } = view;
+  const [wholeFrom, wholeTo] = trace.meta.whole_ns;
+  const width = to - from;
+  if ((from >= wholeFrom && to <= wholeTo) || width > CLOSE * trace.span) return [0, 0];
+  return [Math.max(0, from - width), Math.min(trace.span, to + width)];
 }
 
 /** Takes the view and the selection from the address. */

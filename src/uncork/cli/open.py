@@ -20,15 +20,38 @@ def add(verbs: Subparsers[argparse.ArgumentParser]) -> None:
     )
     verb.add_argument("run", metavar="RUN", help="run folder, recording, or HTML report")
     verb.add_argument("--lang", choices=("en", "zh"), help="language (default: the locale's)")
+    verb.add_argument("--serve", action="store_true", help="for recordings too large for one file: serve it, here only")
     verb.set_defaults(act=act)
 
 
 def act(arguments: argparse.Namespace) -> int:
     """Open the page, made first where there is none; print where it lies."""
+    if arguments.serve:
+        return serve(Path(arguments.run), arguments.lang)
     page = find_page(Path(arguments.run), arguments.lang)
     print(page)
     if not webbrowser.open(page.resolve().as_uri()):
         print(f"uncork: no browser here; copy this file to a machine that has one: {page}", file=sys.stderr)
+    return 0
+
+
+def serve(path: Path, lang: str | None) -> int:
+    """Serve the page of a recording on this machine until interrupted."""
+    from uncork import serving
+    from uncork.locale import default_language
+    from uncork.render import Options
+
+    if not path.exists():
+        raise UncorkError(f"There is no {path}.", "Type: uncork open uncork-runs/NAME --serve")
+    served = serving.Served(serving.read(path), Options(lang=lang or default_language()))
+    with serving.server(served) as running:
+        address = serving.address(running, served)
+        print(address, flush=True)
+        webbrowser.open(address)
+        try:
+            running.serve_forever()
+        except KeyboardInterrupt:
+            return 0
     return 0
 
 

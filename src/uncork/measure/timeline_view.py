@@ -20,6 +20,7 @@ from uncork.timeline import Timeline
 MOST_EVENTS = 1_500_000
 """At about 5 bytes an event this keeps the page near 8 MB, and its memory below 300 MB."""
 Columns = dict[str, npt.NDArray[np.generic]]
+Note = Mapping[str, object]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,14 +42,44 @@ class TimelineView(Measurement):
     @classmethod
     def of(cls, rank: Rank) -> "TimelineView":
         """Return the view of a rank's events; for the shape of the block see frontend/src/trace.ts."""
-        timeline, ledger = rank.timeline, rank.ledger
-        if not len(timeline.host) and not len(timeline.device):
+        if not len(rank.timeline.host) and not len(rank.timeline.device):
             raise MissingEvidence("events")
-        host, device, notes = _kept(timeline)
+        return cls._made(rank, *_kept(rank.timeline))
+
+    @classmethod
+    def stretch(cls, rank: Rank, from_ns: int, to_ns: int) -> "TimelineView":
+        """Return the view with all events of one stretch of time, counted from the view's beginning, and no others.
+
+        A stretch with too many events has the longest of them.
+        """
+        timeline = rank.timeline
+        start, _ = _bounds(timeline)
+        span = [(start + from_ns, start + to_ns)]
+        host = np.flatnonzero(_within(timeline.host.start_ns, timeline.host.end_ns, span))
+        device = np.flatnonzero(_within(timeline.device.start_ns, timeline.device.end_ns, span))
+        host, device, notes = _longest_of(timeline, host, device)
+        note = {"id": "page.timeline.stretch", "params": {"from_ns": from_ns, "to_ns": to_ns}}
+        return cls._made(rank, host, device, [note, *notes], (from_ns, to_ns))
+
+    @classmethod
+    def _made(
+        cls, rank: Rank, host: IntArray, device: IntArray, notes: list[Note], whole: tuple[int, int] | None = None
+    ) -> "TimelineView":
+        """Return the view of some host and device slices.
+
+        Args:
+            rank: Whose.
+            host: Host slices shown.
+            device: Device slices shown.
+            notes: Messages on what is left out.
+            whole: The stretch of time of which nothing is left out, where it is not all or nothing.
+        """
+        timeline = rank.timeline
+        start, end = _bounds(timeline)
         names = Names()
         lanes = _lanes(rank, host, device, names)
-        start = min(int(lane.start_ns.min()) for lane in lanes if len(lane.start_ns))
-        end = max(int((lane.start_ns + lane.dur_ns).max()) for lane in lanes if len(lane.start_ns))
+        if not lanes:
+            raise MissingEvidence("events")
         curves = [*_curves(rank), *sampled_curves(rank.recording.samples, start, end)]
         links, places = _links(timeline, lanes)
         detail, texts = details(timeline, lanes)
@@ -62,38 +93,33 @@ class TimelineView(Measurement):
             "categories": categories,
             "texts": texts,
             "longest": _longest(timeline, places),
-            "patterns": [_pattern_meta(one, start) for one in patterns(timeline, ledger)],
+            "patterns": [_pattern_meta(one, start) for one in patterns(timeline, rank.ledger)],
             "left_out": notes,
+            "whole_ns": whole or ([0, 0] if notes else [0, max(end - start, 1)]),
         }
         columns: Columns = {"category": of_name, **_event_columns(lanes, start), **detail, **links}
         of_curves = _curve_columns(curves, start)
-        columns |= of_curves
-        events = sum(len(lane.start_ns) for lane in lanes)
+        times = (name for name in of_curves if name.endswith("_t"))
+        block = pack(meta, columns | of_curves, frozenset({"link_from", "link_to", *times}))
         left = len(timeline.host) + len(timeline.device) - len(host) - len(device)
-        return cls(
-            pack(
-                meta, columns, frozenset({"link_from", "link_to", *(name for name in of_curves if name.endswith("_t"))})
-            ),
-            events,
-            left,
-        )
+        return cls(block, sum(len(lane.start_ns) for lane in lanes), left)
+
+
+def _bounds(timeline: Timeline) -> tuple[int, int]:
+    """Return (start, end) of all that a view may show, the same whatever is left out."""
+    starts = [timeline.host.start_ns, timeline.device.start_ns, timeline.steps.start_ns]
+    ends = [timeline.host.end_ns, timeline.device.end_ns, timeline.steps.end_ns]
+    return int(np.concatenate(starts).min()), int(np.concatenate(ends).max())
 
 
 def _lanes(rank: Rank, host: IntArray, device: IntArray, names: Names) -> list[Lane]:
-    """Return every lane, in the order in which the page shows them; there is at least one."""
+    """Return every lane, in the order in which the page shows them."""
     timeline = rank.timeline
-    starts = [timeline.host.start_ns[host], timeline.device.start_ns[device], timeline.steps.start_ns]
-    ends = [timeline.host.end_ns[host], timeline.device.end_ns[device], timeline.steps.end_ns]
-    start, end = int(np.concatenate(starts).min()), int(np.concatenate(ends).max())
     pinned = [step_lane(timeline, names), cause_lane(rank.ledger, names)]
     streams = device_lanes(timeline, device, names)
     threads = host_lanes(timeline, host, names)
-    return [
-        *(one for one in pinned if one),
-        *streams,
-        *threads,
-        *loader_lanes(rank.recording.loader, start, end, names),
-    ]
+    loaders = loader_lanes(rank.recording.loader, *_bounds(timeline), names)
+    return [*(one for one in pinned if one), *streams, *threads, *loaders]
 
 
 def _pattern_meta(pattern: Pattern, start_ns: int) -> Mapping[str, object]:
@@ -101,14 +127,14 @@ def _pattern_meta(pattern: Pattern, start_ns: int) -> Mapping[str, object]:
     return {"message": message, "from_ns": pattern.from_ns - start_ns, "to_ns": pattern.to_ns - start_ns}
 
 
-def _kept(timeline: Timeline) -> tuple[IntArray, IntArray, list[Mapping[str, object]]]:
+def _kept(timeline: Timeline) -> tuple[IntArray, IntArray, list[Note]]:
     """Return the host and device slices to show: all; or of the worst, median and best steps; or the longest."""
     host, device, steps = timeline.host, timeline.device, timeline.steps
     all_host, all_device = np.arange(len(host)), np.arange(len(device))
     count = len(host) + len(device)
     if count <= MOST_EVENTS:
         return all_host, all_device, []
-    notes: list[Mapping[str, object]] = []
+    notes: list[Note] = []
     if len(steps) >= 3:
         order = np.argsort(steps.dur_ns, kind="stable")
         chosen = sorted({int(order[0]), int(order[len(order) // 2]), int(order[-1])})
@@ -117,14 +143,19 @@ def _kept(timeline: Timeline) -> tuple[IntArray, IntArray, list[Mapping[str, obj
         all_device = all_device[_within(device.start_ns, device.end_ns, spans)]
         params = {"count": count, "steps": ", ".join(steps.names[one] or str(one) for one in chosen)}
         notes.append({"id": "page.timeline.three_steps", "params": params})
-    left = len(all_host) + len(all_device)
-    if left > MOST_EVENTS:
-        durations = np.concatenate([host.dur_ns[all_host], device.dur_ns[all_device]])
-        least = int(np.partition(durations, left - MOST_EVENTS)[left - MOST_EVENTS]) + 1
-        all_host = all_host[host.dur_ns[all_host] >= least]
-        all_device = all_device[device.dur_ns[all_device] >= least]
-        notes.append({"id": "page.timeline.longest_only", "params": {"count": left, "least_ns": least}})
-    return all_host, all_device, notes
+    all_host, all_device, more = _longest_of(timeline, all_host, all_device)
+    return all_host, all_device, notes + more
+
+
+def _longest_of(timeline: Timeline, host: IntArray, device: IntArray) -> tuple[IntArray, IntArray, list[Note]]:
+    """Return as many of the slices as may be shown, the longest; and the message that says so."""
+    count = len(host) + len(device)
+    if count <= MOST_EVENTS:
+        return host, device, []
+    host_ns, device_ns = timeline.host.dur_ns[host], timeline.device.dur_ns[device]
+    least = int(np.partition(np.concatenate([host_ns, device_ns]), count - MOST_EVENTS)[count - MOST_EVENTS]) + 1
+    note = {"id": "page.timeline.longest_only", "params": {"count": count, "least_ns": least}}
+    return host[host_ns >= least], device[device_ns >= least], [note]
 
 
 def _within(start_ns: IntArray, end_ns: IntArray, spans: Sequence[tuple[int, int]]) -> npt.NDArray[np.bool_]:

@@ -112,6 +112,8 @@ def loader_lanes(spans: SpanTable | None, start_ns: int, end_ns: int, names: Nam
         return []
     inside = (spans.start_ns + spans.dur_ns >= start_ns) & (spans.start_ns <= end_ns)
     stage = np.array([names.number(f"page.stage.{printable(one)}", "data") for one in spans.stages], np.int64)
+    # A span that began before the window is cut at its beginning: the view begins there.
+    begin = np.maximum(spans.start_ns, start_ns)
     lanes = []
     for worker in np.unique(spans.worker[inside]).tolist():
         rows = np.flatnonzero(inside & (spans.worker == worker))
@@ -124,7 +126,7 @@ def loader_lanes(spans: SpanTable | None, start_ns: int, end_ns: int, names: Nam
             if worker < 0
             else {"id": "page.track.worker", "params": {"worker": worker}}
         )
-        lanes.append(_lane("data", "loader", label, split, (spans.start_ns, end, stage[spans.stage])))
+        lanes.append(_lane("data", "loader", label, split, (begin, end, stage[spans.stage])))
     return lanes
 
 

@@ -30,19 +30,25 @@ def render(report: Report, options: Options) -> str:
     return _document(report, options, None)
 
 
+def render_served(report: Report, options: Options) -> str:
+    """Return the report as a page that may ask the server it comes from, and nobody else, for more."""
+    return _document(report, options, None, served=True)
+
+
 def render_compared(after: Report, comparison: Comparison, options: Options) -> str:
     """Return the report of a program as it is now, with what changed since before as its first view."""
     return _document(after, options, comparison)
 
 
-def _document(report: Report, options: Options, comparison: Comparison | None) -> str:
+def _document(report: Report, options: Options, comparison: Comparison | None, *, served: bool = False) -> str:
     bundle, style = asset("app.js"), asset("style.css")
+    data = {**page_data(report, comparison), "served": served}
     parts = [
         "<!doctype html>",
         f'<html lang="{"zh-Hans" if options.lang == "zh" else "en"}">',
         "<head>",
         '<meta charset="utf-8">',
-        f'<meta http-equiv="Content-Security-Policy" content="{_policy(_EARLY, bundle)}">',
+        f'<meta http-equiv="Content-Security-Policy" content="{_policy(served, _EARLY, bundle)}">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         '<meta name="color-scheme" content="light dark">',
         f'<meta name="generator" content="uncork {__version__}">',
@@ -61,7 +67,7 @@ def _document(report: Report, options: Options, comparison: Comparison | None) -
         "</section>",
         "</main>",
         *_blocks(report),
-        f'<script type="application/json" id="page-data">{as_script(page_data(report, comparison))}</script>',
+        f'<script type="application/json" id="page-data">{as_script(data)}</script>',
         f"<script>{bundle}</script>",
         "</body>",
         "</html>",
@@ -82,13 +88,14 @@ def asset(name: str) -> str:
     return text
 
 
-def _policy(*scripts: str) -> str:
+def _policy(served: bool, *scripts: str) -> str:
     """Return a content security policy that runs these scripts only, and lets nothing in from outside."""
     hashes = " ".join(
         f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'" for script in scripts
     )
     rest = "style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
-    return f"default-src 'none'; script-src {hashes}; {rest}"
+    own = "connect-src 'self'; " if served else ""
+    return f"default-src 'none'; script-src {hashes}; {own}{rest}"
 
 
 def _compared(comparison: Comparison | None, lang: str) -> str:
