@@ -96,7 +96,7 @@ class RecordingQuality(Measurement):
     @classmethod
     def of(cls, rank: Rank) -> "RecordingQuality":
         """Return what can be counted in a rank's recording; raises `MissingEvidence` where it has no events."""
-        timeline, ledger, deep = rank.timeline, rank.ledger, rank.deep.events
+        timeline, ledger = rank.timeline, rank.ledger
         table, device, host = timeline.events, timeline.device, timeline.host
         op = table.of_kind(Kind.CPU_OP) & ~timeline.is_step_mark
         call = table.of_kind(Kind.RUNTIME)
