@@ -1,5 +1,7 @@
 """The compute rules: what they cost, what they promise at most, and what they must never say."""
 
+from dataclasses import replace
+
 import pytest
 
 from uncork import pipeline
@@ -252,3 +254,20 @@ steps 4 x 10ms
   main 5.5ms..8.5ms aten::mm
 """)
     assert finding(report, "python-loop-over-tensor").cost_ns_per_step == 5_000_000
+
+
+def test_attention_in_one_function_is_told_apart_by_the_window_with_shapes():
+    """Both products lie at one place: 2 + 4 + 2 of 10 ms are attention, though the light window knows no shapes."""
+    (light,) = sketch(
+        "steps 2 x 10ms\n  main 0ms..2ms aten::bmm\n  main 2ms..6ms aten::_softmax\n  main 6ms..8ms aten::bmm\n"
+    )
+    (deep,) = sketch("""
+    with shapes
+    steps 1 x 10ms
+      main 0ms..1ms aten::bmm {"Input Dims": [[8, 128, 16], [8, 16, 128]]}
+      main 1ms..5ms aten::_softmax {"Input Dims": [[8, 128, 128], [], []]}
+      main 5ms..8ms aten::bmm {"Input Dims": [[8, 128, 128], [8, 128, 16]]}
+    """)
+    one = finding(pipeline.analyze_recordings([replace(light, deep=deep)]), "unfused-attention")
+    assert one.cost_ns_per_step == pytest.approx(8_000_000, abs=2)
+    assert one.params["length"] == 128

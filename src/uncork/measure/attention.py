@@ -3,11 +3,11 @@
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.operator import Operator
-from uncork.measure.operators import OperatorTable, operator_parts
+from uncork.measure.operators import OperatorTable, deep_parts, operator_parts
 
 LEAST_SCORES = 4096
 """Tensors with fewer elements are of equal size by chance."""
@@ -54,6 +54,8 @@ class Attention(Measurement):
         if table.unseen_device:
             raise MissingEvidence("device")
         parts = operator_parts(rank)
+        if rank.deep is not rank.timeline:
+            parts = _by_call(parts, deep_parts(rank))
         fused = [part for part in parts if part.kernel_class == "attention" or "attention" in part.name.lower()]
         softmax = [part for part in parts if part.name in _SOFTMAX]
         if softmax and not any(part.shapes for part in softmax):
@@ -92,6 +94,36 @@ def first_shape(part: Operator) -> Sequence[int]:
         return ()
     first = next((shape for shape in shapes if isinstance(shape, list) and shape), [])
     return first if all(isinstance(side, int) for side in first) else ()
+
+
+def _by_call(parts: list[Operator], deep: list[Operator]) -> list[Operator]:
+    """Return parts split by the shapes that their counterparts in the deep window have, in proportion to their time.
+
+    One place of a program may multiply queries by keys, and scores by values.
+    """
+    known: dict[tuple[str, str, str | None], list[Operator]] = {}
+    for other in deep:
+        known.setdefault((other.name, other.phase, other.module), []).append(other)
+    made = []
+    for part in parts:
+        others = known.get((part.name, part.phase, part.module), [])
+        total_ns = sum(other.cpu_total_ns for other in others)
+        if len(others) < 2 or not total_ns:
+            made.append(part)
+            continue
+        for other in others:
+            share = other.cpu_total_ns / total_ns
+            made.append(
+                replace(
+                    part,
+                    shapes=other.shapes,
+                    sizes=other.sizes,
+                    place=other.place or part.place,
+                    cpu_self_ns=int(part.cpu_self_ns * share),
+                    device_self_ns=int(part.device_self_ns * share),
+                )
+            )
+    return made
 
 
 def _by_shape(parts: list[Operator], softmax: list[Operator]) -> tuple[list[Operator], list[Operator]]:

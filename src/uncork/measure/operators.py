@@ -105,6 +105,12 @@ def operator_parts(rank: Rank) -> list[Operator]:
     return _PARTS[rank]
 
 
+def deep_parts(rank: Rank) -> list[Operator]:
+    """Return every part of every operator in the recording that knows places and shapes; times are sums over it."""
+    groups = group_operators(rank.deep_calltree)
+    return [_part(groups, group, 1, None) for group in range(len(groups))]
+
+
 def _launches(rank: Rank) -> bool:
     """Return whether the host launches work for a device."""
     table = rank.timeline.events
@@ -240,8 +246,7 @@ def _with_places(parts: list[Operator], rank: Rank, peaks: Peaks | None) -> list
 
     Durations stay those of the main window; where it has no modules, the operator's heaviest place stands for all.
     """
-    groups = group_operators(rank.deep_calltree)
-    deep = [_part(groups, group, 1, None) for group in range(len(groups))]
+    groups, deep = group_operators(rank.deep_calltree), deep_parts(rank)
     by_key: dict[tuple[str, str, str | None], list[int]] = {}
     for group in np.argsort(-groups.cpu_total_ns, kind="stable").tolist():
         for module in dict.fromkeys((deep[group].module, None)):
