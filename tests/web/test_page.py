@@ -223,6 +223,7 @@ def test_a_report_without_a_timeline_begins_with_what_it_has(new_page: Any, repo
     page = new_page().open(path)
     assert page.tab.locator("[role=tab][aria-selected=true]").inner_text() == say("en", "page.tab.tables")
     page.tab.keyboard.press("1")
+    page.tab.wait_for_selector("#panel > .empty:not(.loading)")
     assert page.tab.locator("#panel").inner_text() == say("en", "page.timeline.empty")
 
 

@@ -52,8 +52,8 @@ class FlameView(Measurement):
             raise MissingEvidence("events")
         weights = {name: np.where(_working(timeline), own, 0) for name, own in _weights(timeline).items()}
         builder = _Builder()
-        trees = {"stack": _by_stack(timeline, weights, builder)}
-        by_module = _by_module(timeline, weights, builder)
+        trees = {"stack": _by_stack(rank.deep_calltree, weights, builder)}
+        by_module = _by_module(rank.deep_calltree, weights, builder)
         if by_module is not None:
             trees["module"] = by_module
         categories, of_name = builder.names.category_codes()
@@ -152,14 +152,15 @@ def _idle_ns(timeline: Timeline) -> IntArray:
     return np.maximum(idle - children, 0)
 
 
-def _by_stack(timeline: Timeline, weights: Mapping[str, IntArray], builder: _Builder) -> _Tree:
+def _by_stack(tree: CallTree, weights: Mapping[str, IntArray], builder: _Builder) -> _Tree:
     """Return the tree of who called whom, alike calls together, device work below what launched it.
 
     Other threads' stacks stand beside the main one's.
     """
+    timeline = tree.timeline
     host, table, device = timeline.host, timeline.events, timeline.device
     of_recorder = table.name_is(lambda name: name.startswith(RECORDER_FRAME))[host.row]
-    node, parent = _merged(CallTree(timeline), table.name[host.row].astype(np.int64), of_recorder)
+    node, parent = _merged(tree, table.name[host.row].astype(np.int64), of_recorder)
     row = host.row
     launcher = launchers(timeline)
     below = np.flatnonzero(launcher >= 0)
@@ -189,9 +190,9 @@ def _by_stack(timeline: Timeline, weights: Mapping[str, IntArray], builder: _Bui
     return _pruned(_collected(node, parent, own, named))
 
 
-def _by_module(timeline: Timeline, weights: Mapping[str, IntArray], builder: _Builder) -> _Tree | None:
+def _by_module(tree: CallTree, weights: Mapping[str, IntArray], builder: _Builder) -> _Tree | None:
     """Return the tree of module paths, then phase, then operator; None where no module is known."""
-    tree, table, host = CallTree(timeline), timeline.events, timeline.host
+    table, host = tree.timeline.events, tree.host
     if not len(tree.modules):
         return None
     op = tree.op

@@ -82,7 +82,7 @@ class TimelineView(Measurement):
             raise MissingEvidence("events")
         curves = [*_curves(rank), *sampled_curves(rank.recording.samples, start, end)]
         links, places = _links(timeline, lanes)
-        detail, texts = details(timeline, lanes)
+        detail, texts = details(rank.calltree, lanes)
         categories, of_name = names.category_codes()
         meta = {
             "origin_ns": str(start),

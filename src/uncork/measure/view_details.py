@@ -16,10 +16,10 @@ MOST_DETAILS = 60_000
 FIELDS = ("module", "place", "shapes", "note")
 
 
-def details(timeline: Timeline, lanes: Sequence[Lane]) -> tuple[dict[str, npt.NDArray[np.generic]], list[str]]:
+def details(tree: CallTree, lanes: Sequence[Lane]) -> tuple[dict[str, npt.NDArray[np.generic]], list[str]]:
     """Return per event the number of its detail, per detail the numbers of its texts, and the texts."""
-    tree = CallTree(timeline)
-    known = np.concatenate([_of_lane(timeline, tree, lane) for lane in lanes], axis=1)
+    timeline = tree.timeline
+    known = np.concatenate([_of_lane(tree, lane) for lane in lanes], axis=1)
     known[3] = _launched_alike(timeline, known[3])
     first, back = _distinct(known)
     for field in (3, 2, 1):
@@ -43,8 +43,9 @@ def details(timeline: Timeline, lanes: Sequence[Lane]) -> tuple[dict[str, npt.ND
     return columns, texts.texts
 
 
-def _of_lane(timeline: Timeline, tree: CallTree, lane: Lane) -> IntArray:
+def _of_lane(tree: CallTree, lane: Lane) -> IntArray:
     """Return module, place, shapes and (for device work) slice of each event of a lane, -1 where unknown."""
+    timeline = tree.timeline
     known = np.full((len(FIELDS), len(lane.source)), -1, np.int64)
     shapes = timeline.events.texts("Input Dims")
     if lane.role == "host":
