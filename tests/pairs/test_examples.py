@@ -38,8 +38,8 @@ PAIRS = {
     "conv_heavy": Pair("compute", 0.8, "mixer"),
     "growing_cat": Pair("memory", 0.8),
     "tiny_ops": Pair("framework", 0.5, "simulate"),
-    "sync_each_batch": Pair(
-        "communication", 0.8, launcher=("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
+    "dense_gradients": Pair(
+        "communication", 0.5, launcher=("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
     ),
 }
 
