@@ -64,7 +64,7 @@ def load(source: Bytes, collect: Collector) -> object:
     try:
         return machine.run()
     except (ValueError, TypeError, IndexError, KeyError, AttributeError, struct.error, OverflowError) as error:
-        raise PickleError(f"cut off or damaged near byte {machine.place} ({type(error).__name__}).") from error
+        raise PickleError(machine.why_broken()) from error
 
 
 class _Machine:
@@ -160,6 +160,13 @@ class _Machine:
             self.memo[len(self.memo)] = found
         self.objects += 1
         return found
+
+    def why_broken(self) -> str:
+        """Return what can be said of an instruction that could not be followed."""
+        size = self.before + len(self.buffer)
+        if self.ended and size - self.place <= _MOST_OPERAND_BYTES:
+            return f"cut off after {size} bytes."
+        return f"damaged near byte {self.place}."
 
     def refill(self) -> None:
         """Read on, and stop a file that makes far more objects than its size can hold."""
