@@ -60,7 +60,7 @@ class HostSlices:
         """Return for each (track, moment) the deepest slice open then, -1 where there is none."""
         tracks, when = np.asarray(track, np.int64), np.asarray(when_ns, np.int64)
         found = np.full(when.shape, -1, np.int64)
-        for one in np.unique(tracks):
+        for one in np.unique(tracks) if len(self) else ():
             first, last = np.searchsorted(self.track, [one, one + 1])
             asked = np.flatnonzero(tracks == one)
             place = first + np.searchsorted(self.start_ns[first:last], when[asked], side="right") - 1
