@@ -26,7 +26,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
-PEER = "HolisticTraceAnalysis==0.5.0"
+PEER = ("HolisticTraceAnalysis==0.5.0", "pandas<3")  # with pandas 3 it ends in an overflow of int16
 
 READ = "import sys, pathlib; from uncork import readers; readers.read(pathlib.Path(sys.argv[1]))"
 PORTABLE = f"from uncork.readers import engine; engine._compiled = lambda: None; {READ}"
@@ -118,8 +118,8 @@ def peer(cache: Path) -> Path | str:
     python = folder / "bin" / "python"
     if not python.exists():
         venv.create(folder, with_pip=True)
-    done = subprocess.run([python, "-m", "pip", "install", "-q", PEER], capture_output=True, text=True, check=False)
-    return python if done.returncode == 0 else f"{PEER} could not be installed"
+    done = subprocess.run([python, "-m", "pip", "install", "-q", *PEER], capture_output=True, text=True, check=False)
+    return python if done.returncode == 0 else f"{PEER[0]} could not be installed"
 
 
 def traces(cache: Path, megabytes: int, *, compact: bool) -> tuple[Path, Path]:

@@ -47,6 +47,13 @@ include "tables.pxi"
 include "tokens.pxi"
 
 
+cdef struct Last:
+    uint8_t text[24]
+    size_t n
+    int32_t place
+    bint quoted
+
+
 cdef struct Held:
     uint32_t key
     uint32_t kind
@@ -159,10 +166,7 @@ cdef class CompiledScanner:
     cdef Held* held
     cdef size_t held_cap
     cdef uint64_t stamp
-    cdef uint8_t last_pid[24]
-    cdef uint8_t last_tid[24]
-    cdef size_t last_pid_n, last_tid_n
-    cdef int32_t last_pid_id, last_tid_id
+    cdef Last last_pid, last_tid
     cdef int32_t last_form, last_track, last_cat
     cdef uint8_t last_ph
     cdef int32_t[2] last_pair
@@ -248,24 +252,17 @@ cdef class CompiledScanner:
     cdef P time(self, P p, P end, int64_t* out, bint start) noexcept nogil:
         """Read a time, whatever it is written as."""
         cdef P q, stop
-        cdef bint fraction = False
+        cdef bint fraction = False, text = p[0] == 34
         cdef int64_t huge = 0
-        if p[0] == 34:
-            stop = text_end(p + 1, end)
-            if stop == NULL:
-                return NULL
-            self.text_times += 1
-            q = plain_time(p + 1, out, &fraction)
-            if q != stop:
-                q = NULL
-            stop += 1
-        else:
+        q = plain_time(p + text, out, &fraction)
+        if q != NULL and text:
+            q = q + 1 if q[0] == 34 else NULL
+        stop = q
+        if q == NULL:
             stop = value_end(p, end, 0)
             if stop == NULL:
                 return NULL
-            q = plain_time(p, out, &fraction)
-            if q != stop:
-                q = NULL
+        self.text_times += text
         if q == NULL:
             odd_time(p, stop - p, out, &huge, &fraction)
             if start:
@@ -314,17 +311,20 @@ cdef class CompiledScanner:
             stop += 1
         elif c == 45 or is_digit(c):
             q = p + 1 if c == 45 else p
+            stop = q
+            while is_digit(stop[0]) and stop - q < 18:
+                v = v * 10 + (stop[0] - 48)
+                stop += 1
+            kind[0] = INTS
+            if (
+                stop > q and not is_digit(stop[0]) and stop[0] != 46 and stop[0] != 101 and stop[0] != 69
+                and (q[0] != 48 or stop - q == 1)
+            ):
+                out[0] = -v if c == 45 else v
+                return stop
             stop = number_end(p)
             if stop == NULL:
                 return NULL
-            kind[0] = INTS
-            if stop - q <= 18:
-                while q < stop and is_digit(q[0]):
-                    v = v * 10 + (q[0] - 48)
-                    q += 1
-                if q == stop:
-                    out[0] = -v if c == 45 else v
-                    return stop
             if plain_float(p, stop, &f):
                 if stop - p < 19 or self.has_point(p, stop):
                     kind[0] = FLOATS
@@ -427,15 +427,23 @@ cdef class CompiledScanner:
             else:
                 return NULL
 
-    cdef P token(self, P p, P end, int32_t* out, uint8_t* last, size_t* last_n, int32_t* last_id) noexcept nogil:
+    cdef P token(self, P p, P end, int32_t* out, Last* last) noexcept nogil:
         """Read a process or thread id: the text or the number as written."""
-        cdef P stop, start = p
-        cdef size_t n
+        cdef P stop, start = p + (p[0] == 34)
+        cdef size_t n = last.n
+        if n and <size_t>(end - start) > n and memcmp(start, last.text, n) == 0 and (p[0] == 34) == last.quoted:
+            stop = start + n
+            if last.quoted:
+                if stop[0] == 34:
+                    out[0] = last.place
+                    return stop + 1
+            elif stop[0] == 44 or stop[0] == 125 or stop[0] <= 32:
+                out[0] = last.place
+                return stop
         if p[0] == 34:
-            stop = text_end(p + 1, end)
+            stop = text_end(start, end)
             if stop == NULL:
                 return NULL
-            start = p + 1
             n = stop - start
             stop += 1
         else:
@@ -446,17 +454,16 @@ cdef class CompiledScanner:
             if p[0] == 110:
                 out[0] = -1
                 return stop
-        if n == last_n[0] and n <= 24 and n > 0 and memcmp(last, start, n) == 0:
-            out[0] = last_id[0]
-            return stop
         out[0] = intern(&self.strings, start, n)
         if out[0] < 0:
             self.no_memory = True
             return NULL
-        if n <= 24:
-            memcpy(last, start, n)
-            last_n[0] = n
-            last_id[0] = out[0]
+        last.n = 0
+        if n <= sizeof(last.text):
+            memcpy(last.text, start, n)
+            last.n = n
+            last.quoted = p[0] == 34
+            last.place = out[0]
         return stop
 
     cdef Field field(self, P k, size_t n) noexcept nogil:
@@ -521,9 +528,9 @@ cdef class CompiledScanner:
                 elif which == F_DUR:
                     p = self.time(p, end, &dur, False)
                 elif which == F_PID:
-                    p = self.token(p, end, &pid, self.last_pid, &self.last_pid_n, &self.last_pid_id)
+                    p = self.token(p, end, &pid, &self.last_pid)
                 elif which == F_TID:
-                    p = self.token(p, end, &tid, self.last_tid, &self.last_tid_n, &self.last_tid_id)
+                    p = self.token(p, end, &tid, &self.last_tid)
                 elif which == F_NAME or which == F_CAT:
                     q = value_end(p, end, 0)
                     if q == NULL:

@@ -27,9 +27,13 @@ cdef inline void* push(Vec* v, size_t size) noexcept nogil:
     return v.p + v.n - size
 
 
+cdef struct Slot:
+    uint32_t place
+    uint32_t tag
+
+
 cdef struct Table:
-    uint32_t* slots
-    uint32_t* tags
+    Slot* slots
     size_t mask
     uint64_t seed
     Vec ends
@@ -64,10 +68,9 @@ cdef int table_open(Table* t, uint64_t seed) noexcept nogil:
     memset(t, 0, sizeof(Table))
     t.seed = seed
     t.mask = 4095
-    t.slots = <uint32_t*>calloc(4096, 4)
-    t.tags = <uint32_t*>calloc(4096, 4)
+    t.slots = <Slot*>calloc(4096, sizeof(Slot))
     cdef int64_t* first = <int64_t*>push(&t.ends, 8)
-    if t.slots == NULL or t.tags == NULL or first == NULL or push(&t.blob, 64) == NULL:
+    if t.slots == NULL or first == NULL or push(&t.blob, 64) == NULL:
         return -1
     t.blob.n = 0  # never a null pointer, not even for texts of no bytes
     first[0] = 0
@@ -76,7 +79,6 @@ cdef int table_open(Table* t, uint64_t seed) noexcept nogil:
 
 cdef void table_close(Table* t) noexcept nogil:
     free(t.slots)
-    free(t.tags)
     free(t.ends.p)
     free(t.blob.p)
     memset(t, 0, sizeof(Table))
@@ -85,25 +87,20 @@ cdef void table_close(Table* t) noexcept nogil:
 cdef int table_widen(Table* t) noexcept nogil:
     """Double the slots."""
     cdef size_t wide = (t.mask + 1) * 2, mask = wide - 1, k, j, count = t.ends.n // 8 - 1
-    cdef uint32_t* slots = <uint32_t*>calloc(wide, 4)
-    cdef uint32_t* tags = <uint32_t*>calloc(wide, 4)
+    cdef Slot* slots = <Slot*>calloc(wide, sizeof(Slot))
     cdef int64_t* ends = <int64_t*>t.ends.p
     cdef uint64_t h
-    if slots == NULL or tags == NULL:
-        free(slots)
-        free(tags)
+    if slots == NULL:
         return -1
     for k in range(count):
         h = hashed(<P>t.blob.p + ends[k], <size_t>(ends[k + 1] - ends[k]), t.seed)
         j = h & mask
-        while slots[j]:
+        while slots[j].place:
             j = (j + 1) & mask
-        slots[j] = <uint32_t>(k + 1)
-        tags[j] = <uint32_t>(h >> 32)
+        slots[j].place = <uint32_t>(k + 1)
+        slots[j].tag = <uint32_t>(h >> 32)
     free(t.slots)
-    free(t.tags)
     t.slots = slots
-    t.tags = tags
     t.mask = mask
     return 0
 
@@ -116,10 +113,10 @@ cdef int32_t intern(Table* t, P p, size_t n) noexcept nogil:
     cdef int64_t* ends = <int64_t*>t.ends.p
     cdef void* room
     while True:
-        s = t.slots[j]
+        s = t.slots[j].place
         if s == 0:
             break
-        if t.tags[j] == tag and <size_t>(ends[s] - ends[s - 1]) == n and memcmp(t.blob.p + ends[s - 1], p, n) == 0:
+        if t.slots[j].tag == tag and <size_t>(ends[s] - ends[s - 1]) == n and memcmp(t.blob.p + ends[s - 1], p, n) == 0:
             return <int32_t>(s - 1)
         j = (j + 1) & t.mask
     count = t.ends.n // 8 - 1
@@ -134,8 +131,8 @@ cdef int32_t intern(Table* t, P p, size_t n) noexcept nogil:
     if room == NULL:
         return -1
     (<int64_t*>room)[0] = <int64_t>t.blob.n
-    t.slots[j] = <uint32_t>(count + 1)
-    t.tags[j] = tag
+    t.slots[j].place = <uint32_t>(count + 1)
+    t.slots[j].tag = tag
     if (count + 1) * 2 > t.mask and table_widen(t) < 0:
         return -1
     return <int32_t>count
