@@ -31,7 +31,6 @@ SLOW_FIRST_STEP = 1.5
 """A first step this many times the median of the others is warm-up (labelled traces: 1.0–1.3 without, 2–30 with)."""
 OVERHEAD_SHARE = 0.05
 """The profiler's own work over this share of the window is worth saying."""
-UNEVEN_STEPS_RATIO = 3.0
 FOREIGN_SHARE = 0.5
 """More events than this of kinds that PyTorch does not write: another tool's trace."""
 KNOWN_FORMATS = frozenset({"kineto", "legacy", "ascend", "run", "snapshot", "pstats", "memory-timeline"})
