@@ -13,9 +13,9 @@ from uncork.measure.step_ledger import StepLedger
 FloatArray = npt.NDArray[np.float64]
 
 CONTRIBUTES_SHARE = 0.1
-"""A class that could give back this share of the step is named beside the main one (diagnosis section 9.5)."""
+"""A class that could give back this share of the step is named beside the main one."""
 CLOSE_RATIO = (0.6, 1.8)
-"""Memory-bound over arithmetic kernels: within this band neither can be left out (diagnosis section 9.6)."""
+"""Memory-bound over arithmetic kernels: within this band neither can be left out."""
 UNKNOWN = ("unexplained", "unrecorded")
 ARITHMETIC = ("gemm", "other_kernel")
 

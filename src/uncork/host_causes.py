@@ -17,19 +17,19 @@ BoolArray = npt.NDArray[np.bool_]
 Claims = Iterator[tuple[str, Intervals]]
 
 FIRST_USE_NS = 1_000_000
-"""A launch or set-up call this long, far over its kind's median, carries a first use (diagnosis section 9.2)."""
+"""A launch or set-up call this long, far over its kind's median, carries a first use."""
 FIRST_USE_RATIO = 20
 FEW_CALLS = 5
 """With fewer calls of a name there is no median to speak of."""
 UNRECORDED_NS = 2_000_000
 """A wait this long over an idle device waits for work outside the recording: an idle device answers within tens of
-microseconds (diagnosis section 9.4)."""
+microseconds."""
 SHORT_GAP_NS = 300_000
-"""Python between two operators: longer gaps without a Python frame stay unexplained (diagnosis section 9.9)."""
+"""Python between two operators: longer gaps without a Python frame stay unexplained."""
 HEAVY_OP_NS = 200_000
 """Host operators of a device program whose own time is longer work on host data: launching takes 5–50 µs."""
 TINY_OP_NS = 20_000
-"""An operator whose median is shorter costs its call, not its work (diagnosis section 9.11)."""
+"""An operator whose median is shorter costs its call, not its work."""
 TINY_OUTLIER_NS = 200_000
 REGULAR_SHARE = 0.01
 """… unless at least this share of its calls takes `TINY_OUTLIER_NS`: rarer ones are stalls of a busy machine."""
@@ -163,7 +163,7 @@ def _unrecorded(timeline: Timeline, idle: HostThreads, blocking: BoolArray) -> I
 def _heavy(timeline: Timeline, idle: HostThreads) -> BoolArray:
     """Return which slices are operators that work on host data: long, by themselves, and with nothing on the device.
 
-    Allocations and reads of a value that take long are stalls of the host, no work (diagnosis section 9.8).
+    Allocations and reads of a value that take long are stalls of the host, no work.
     """
     host = timeline.host
     works = (idle.kind == Kind.CPU_OP) & (idle.named("compute") | idle.named("memory"))

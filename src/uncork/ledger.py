@@ -29,7 +29,7 @@ class Cause:
     Args:
         bottleneck: The class it counts for; None for time that counts for none.
         recoverable: Share of it that could be given back at best: waiting counts fully, work of the device by half
-            where no roofline says better (diagnosis section 9.5).
+            where no roofline says better.
     """
 
     bottleneck: Bottleneck | None

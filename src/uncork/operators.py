@@ -93,7 +93,7 @@ PREPARES_INPUT = re.compile(
     r"|: \w*(preprocess|collate|tokenize)\w*$|^\w*preprocess\w*$",
     re.IGNORECASE,
 )
-"""Python frames that make a step's input (diagnosis section 9.10)."""
+"""Python frames that make a step's input."""
 
 ALLOCATES = re.compile(r"^aten::(new_)?empty(_like|_strided|_permuted|_quantized)?$|^aten::resize_")
 READS_BACK = re.compile(r"^aten::_local_scalar_dense$")

@@ -68,7 +68,7 @@ def conclude(measured: Sequence[Measured]) -> Report:
     measured = with_waits(measured, numbers)
     quality = gate(measured, numbers)
     ledger, step_ns = ledger_section(measured)
-    # First use leaves the denominator (diagnosis 9.2), as it does in the rules' own shares.
+    # First use leaves the denominator, as it does in the rules' own shares.
     steady_ns = step_ns - sum(entry.ns_per_step for entry in ledger if entry.cause == "first_use")
     findings, not_assessed, clear = assess(measured, numbers, steady_ns)
     verdict = replace(judge(measured, numbers, findings, quality), evidence=class_evidence(measured))

@@ -13,11 +13,11 @@ BLOCKING, WARNING, INFO = "blocking", "warning", "info"
 SEVERITIES = (BLOCKING, WARNING, INFO)
 
 MOSTLY_FIRST_USE_SHARE = 2 / 3
-"""First uses over this share of the window leave too little to judge (diagnosis section 9.1)."""
+"""First uses over this share of the window leave too little to judge."""
 FEW_RECORDS = 20
-"""Fewer device records (or operators, without a device) are no workload (same section) …"""
+"""Fewer device records (or operators, without a device) are no workload …"""
 BUSY_SHARE = 0.5
-"""… unless the device is busy for most of the window (same section)."""
+"""… unless the device is busy for most of the window."""
 FEW_DEVICE_OPS = 5
 """Fewer operators of a device than this say nothing about where the others ran (a labelled trace has one)."""
 FIRST_USE_TOLD_SHARE = 0.02
@@ -103,7 +103,7 @@ def _foreign(counts: RecordingQuality, facts: Facts) -> Quality | None:
 
 
 def _device_data_missing(counts: RecordingQuality, facts: Facts) -> Quality | None:
-    """Return that device records are missing: launches prove it, or operators that no CPU has (diagnosis 9.12)."""
+    """Return that device records are missing: launches prove it, or operators that no CPU has."""
     if counts.device_records:
         return None
     copied = counts.device_listed and not counts.runtime_calls and counts.to_device_ops and not counts.cpu_only_ops

@@ -20,7 +20,7 @@ class Roof:
 
 
 OVER_PEAK_SHARE = 1.1
-"""More than 110 % of a peak is an error of ours, not a fast operator (diagnosis section 5)."""
+"""More than 110 % of a peak is an error of ours, not a fast operator."""
 
 
 def roof(work: Work, peaks: Peaks, precision: str = "") -> Roof | None:

@@ -24,7 +24,7 @@ RUNS_AHEAD_SHARE = 0.1
 (labelled traces: 0.00–0.04 where the host waits for the device in each step, 0.45–0.96 where it runs ahead)."""
 QUEUED_BEFORE_NS = 1_000_000
 """A first kernel that starts later than this after its launch waited for work that was not recorded: an idle
-device takes 5–50 µs (diagnosis section 9.3)."""
+device takes 5–50 µs."""
 
 WARM_UP_RATIO = 3
 """A first step that takes this many times the median of the others, the loader aside, is warm-up (pitfall 1 of the
@@ -278,7 +278,7 @@ class Timeline:
 
     @cached_property
     def _unmarked_window(self) -> tuple[int, int]:
-        """Return (start, end) in ns: from what launches the first kernel to the last device end (diagnosis 9.3)."""
+        """Return (start, end) in ns: from what launches the first kernel to the last device end."""
         host, device = self.host, self.device
         if not len(device):
             if not len(host):

@@ -24,18 +24,18 @@ from uncork.wording import late_key, summary, wrong_if
 FloatArray = npt.NDArray[np.float64]
 
 WORTH_SHARE = 0.05
-"""Less to win back than this share of the step is no bottleneck (diagnosis section 3)."""
+"""Less to win back than this share of the step is no bottleneck."""
 WELL_BUSY = 0.9
 ROOFLINE_KNOWN = 0.8
 ROOFLINE_ATTAINED = 0.7
 """A device that is busy this much, for most of it in operators whose least time is known, at this share of that least
 time: the best libraries reach 0.7 to 0.9 of a vendor's figure (docs/roofline.md), so nothing is left to win."""
 KNOWN_SHARE = 0.5
-"""With more of the window unexplained or unrecorded, a verdict needs `OF_EXPLAINED` and `OF_WINDOW` (section 9.9)."""
+"""With more of the window unexplained or unrecorded, a verdict needs `OF_EXPLAINED` and `OF_WINDOW`."""
 OF_EXPLAINED = 0.9
 OF_WINDOW = 0.25
 SKEW_UNKNOWN = 0.85
-"""Communication as seen by some ranks only may be waiting for one that is not here (diagnosis section 4)."""
+"""Communication as seen by some ranks only may be waiting for one that is not here."""
 CLOSE_PAIR = 0.9
 """Which of arithmetic and memory-bound kernels leads, when they are close, depends on where some are counted."""
 
@@ -175,7 +175,7 @@ def _agreement(per_rank: Sequence[Shares]) -> FloatArray:
 
 
 def _stands_alone(job: Job, main: Bottleneck) -> bool:
-    """Return whether one class holds nearly all that is explained, and enough of the window (diagnosis 9.9)."""
+    """Return whether one class holds nearly all that is explained, and enough of the window."""
     explained = sum(job.shares.values())
     return job.shares[main] >= OF_EXPLAINED * explained and job.shares[main] >= OF_WINDOW
 

@@ -31,7 +31,7 @@ def comm_summary(measured: Sequence[Measured], numbers: Sequence[int]) -> dict[s
         return None
     ranks, values = [number for number, _ in found], [one for _, one in found]
     if len(found) == 1:
-        # With one rank nobody can tell waiting from transfer (diagnosis section 4).
+        # With one rank nobody can tell waiting from transfer.
         return {"ranks": ranks, "kinds": _kinds_of_one(values[0]), "transfer_known": False}
     matched = match(Ranks(values, ranks)).within_steps()
     ledgers = [ledger for one in measured if isinstance(ledger := one.get(StepLedger), StepLedger)]

@@ -18,13 +18,13 @@ from uncork.snapshot import ACTIONS, CATEGORIES, STATES, MemorySnapshot, MemoryT
 IntArray = npt.NDArray[np.int64]
 
 WORTH_BYTES = 1 << 30
-"""Under this much reserved memory nobody runs out of it (diagnosis section 9.13)."""
+"""Under this much reserved memory nobody runs out of it."""
 STATE_SHARE = 1 / 3
 PEAK_SHARE = 0.5
 IDLE_RATIO = 1.3
 KEPT_SHARE = 0.2
 """Optimiser state of allocated, peak over what was there before, reserved over allocated, kept at the end of what is
-allocated: above these a snapshot speaks of memory (diagnosis section 9.13)."""
+allocated: above these a snapshot speaks of memory."""
 
 
 @dataclass(frozen=True)

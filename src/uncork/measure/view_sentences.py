@@ -11,7 +11,7 @@ from uncork.ledger import Ledger
 from uncork.timeline import Timeline
 
 PATTERN_SHARE = 0.10
-"""A pattern is worth a sentence from this share of the steps on: the limit for contributing causes (diagnosis 3)."""
+"""A pattern is worth a sentence from this share of the steps on: the limit for contributing causes."""
 DENSE_SHARE = 0.85
 """The device counts as filled from this busy share on (seed requirements R3)."""
 TINY_KERNEL_NS = 10_000

@@ -14,11 +14,11 @@ from uncork.measure.step_ledger import StepLedger
 IntArray = npt.NDArray[np.int64]
 
 LATE_OF_ALL_WAITING = 0.25
-"""A late rank causes at least this share of all waiting (diagnosis section 9.7)."""
+"""A late rank causes at least this share of all waiting."""
 LATE_OVER_CHANCE = 1.5
-"""… and at least this multiple of its equal part 1/n (same section)."""
+"""… and at least this multiple of its equal part 1/n."""
 LATE_OF_STEP = 0.1
-"""Less waiting than this share of the median step is noise between ranks (same section; labelled traces: 0.08 on a
+"""Less waiting than this share of the median step is noise between ranks (labelled traces: 0.08 on a
 noisy machine without a straggler, 0.2–0.7 with one)."""
 
 

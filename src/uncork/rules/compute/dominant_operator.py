@@ -12,7 +12,7 @@ from uncork.rules.worth import busy_share, charge, sure
 LEAST_SHARE = 0.2
 """The largest operator must take a fifth of the step; TraceLens keeps groups from half a percent on, as a list."""
 NEXT_SHARE = 0.1
-"""Others are named beside it from a tenth of the step on (diagnosis section 3: contributing)."""
+"""Others are named beside it from a tenth of the step on."""
 FEW_SHARE = 0.35
 """Or the largest three together a third: forward and both gradients of the same layers are three operators."""
 FEW_OPERATORS_SHARE = 0.7

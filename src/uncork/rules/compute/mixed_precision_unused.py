@@ -8,7 +8,7 @@ from uncork.rules.rule import rule
 from uncork.rules.worth import charge, sure
 
 LEAST_SHARE = 0.1
-"""Matrix work below a tenth of the step: converting costs about what it gives (diagnosis section 3: contributing)."""
+"""Matrix work below a tenth of the step: converting costs about what it gives."""
 MOST_HALF_SHARE = 0.1
 """XProf speaks of unused half precision where less than a tenth of the device's compute is in 16 bits."""
 USUAL_SPEEDUP = (1.5, 3.0)
