@@ -39,7 +39,7 @@ docs: $(VENV)/.tests
 	$(PIP) install --group docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
-ci:
+ci: $(VENV)/.everything
 	@status=0; $(MAKE) check || status=1; $(MAKE) test || status=1; exit $$status
 
 clean:
@@ -59,4 +59,10 @@ $(VENV)/.runs: pyproject.toml constraints.txt $(wildcard setup.py src/uncork/*/*
 $(VENV)/.tests: $(VENV)/.runs
 	@echo "Installing what the tests need into $(VENV)."
 	$(PIP) install --constraint constraints.txt --group dev
+	@touch $@
+
+# What only machines need: the frameworks whose loops are tested, and the packages of the report's page.
+$(VENV)/.everything: $(VENV)/.tests frontend/package-lock.json
+	$(PIP) install --constraint constraints.txt --group frameworks
+	npm ci --prefix frontend --silent --no-audit --no-fund
 	@touch $@

@@ -1,11 +1,14 @@
 """Fixtures that every test may use."""
 
 import os
+import re
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
+# What a machine may lack even in CI, where everything else that a test skips for is installed.
+_MAY_SKIP = re.compile(r"root may read|shows a class, not a place")
 
 
 @pytest.fixture(scope="session")
@@ -17,3 +20,13 @@ def shared() -> Path:
             pytest.fail(f"the shared recordings are missing at {folder}; set UNCORK_SHARED")
         pytest.skip(f"needs the shared recordings ({folder} is absent)")
     return folder
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    """In CI a skipped test is a failed one: what it needs is installed there."""
+    report = yield
+    reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else ""
+    if os.environ.get("CI") and report.skipped and not hasattr(report, "wasxfail") and not _MAY_SKIP.search(reason):
+        report.outcome, report.longrepr = "failed", f"{item.nodeid} must not be skipped in CI: {reason}"
+    return report
