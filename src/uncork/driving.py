@@ -1,12 +1,13 @@
 """The threads that drive a step, and what their events are."""
 
 import re
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from uncork.events import Kind
-from uncork.intervals import Intervals, intervals
+from uncork.intervals import Intervals, intervals, subtract, union
 from uncork.nesting import HostSlices
 from uncork.operators import (
     CLASSES,
@@ -14,6 +15,7 @@ from uncork.operators import (
     INPUT_OUTPUT_REGION,
     OVERHEAD,
     PREPARES_INPUT,
+    TORCH_FRAME,
     operator_classes,
 )
 from uncork.timeline import Timeline
@@ -24,6 +26,9 @@ BoolArray = npt.NDArray[np.bool_]
 REGION_SLICES = 200
 """An operator of an unknown name that encloses more is a part of the program that its author named, as versions before
 torch 1.13 record them; functions with a backward pass of their own enclose up to 123 in the labelled traces."""
+
+STALL_NS = 5_000_000
+"""Longer than any call in PyTorch's Python that records nothing below it; time slices of a busy machine are 3 ms up."""
 
 
 class HostThreads:
@@ -78,6 +83,27 @@ class HostThreads:
         """Return the merged spans of some slices on the driving threads, or on all others."""
         rows = wanted & (~self.driving if elsewhere else self.driving)
         return intervals(self.host.start_ns[rows], self.host.end_ns[rows])
+
+    @property
+    def python(self) -> Intervals:
+        """Return when the driving threads are in Python frames, but for stalls.
+
+        A stall: PyTorch's own frame stands still, without an event, for `STALL_NS`; the machine did something else.
+        """
+        host, stalls = self.host, []
+        for track in self.tracks:
+            rows = np.flatnonzero(host.track == track)
+            bounds = np.unique(np.concatenate([host.start_ns[rows], host.end_ns[rows]]))
+            long = np.flatnonzero(np.diff(bounds) >= STALL_NS)
+            inner = host.innermost(np.full(len(long), track), bounds[long])
+            still = (inner >= 0) & self._of_torch[inner]
+            stalls.append(intervals(bounds[long[still]], bounds[long[still] + 1]))
+        return subtract(self.spans(self.frame), union(*stalls))
+
+    @cached_property
+    def _of_torch(self) -> BoolArray:
+        found: BoolArray = self.frame & self.timeline.events.name_is(TORCH_FRAME)[self.host.row]
+        return found
 
     @property
     def collects(self) -> Intervals:

@@ -55,7 +55,7 @@ def idle_claims(timeline: Timeline) -> Claims:
     working = idle.spans(idle.works)
     yield "dispatch", working
     yield "py_short", _short_gaps(working, timeline)
-    yield "py_stack", idle.spans(idle.frame)
+    yield "py_stack", idle.python
 
 
 def cpu_claims(timeline: Timeline) -> Claims:
@@ -83,7 +83,7 @@ def cpu_claims(timeline: Timeline) -> Claims:
     # A backend's own threads: only what the driving threads do not hide.
     yield "comm", own.spans(own.named("comm"), elsewhere=True)
     yield "py_short", short
-    yield "py_stack", own.spans(own.frame)
+    yield "py_stack", own.python
 
 
 def _cpu_work(timeline: Timeline, own: HostThreads, own_ns: IntArray) -> dict[str, BoolArray]:

@@ -99,6 +99,11 @@ ALLOCATES = re.compile(r"^aten::(new_)?empty(_like|_strided|_permuted|_quantized
 READS_BACK = re.compile(r"^aten::_local_scalar_dense$")
 """Operators that read a value from the device and so wait for it."""
 
+TORCH_FRAME = re.compile(
+    r"(^|[/\\\\])torch[/\\\\]|^<built-in (method|function) .*( of type object| of Tensor object|torch)"
+)
+"""Python frames of PyTorch itself: none of them takes milliseconds without calling anything."""
+
 LOADER_FRAME = re.compile(r"torch/utils/data/dataloader\.py\(\d+\): (__next__|_next_data|_get_data)", re.IGNORECASE)
 INPUT_OUTPUT_FRAME = re.compile(
     r"torch/serialization\.py\(\d+\): (_?save|load)|(tensorboard|wandb|mlflow|logging/__init__)\S*\(\d+\): "

@@ -98,6 +98,20 @@ def test_python_frames_explain_long_gaps() -> None:
     assert causes(text.replace("FRAME", "image_processing_vit.py(9): preprocess"))["py_prep"] == int(5.5 * MS)
 
 
+def test_a_frame_of_pytorch_that_stands_still_is_a_stall_of_the_machine() -> None:
+    """8 ms inside relu without an operator are nobody's code; 8 ms inside sleep are the program's."""
+    text = """
+        steps 2 x 10ms
+          main python 0ms..10ms train.py(3): step
+          main 0ms..1ms aten::mm
+          main python 1ms..9ms FRAME
+          main 9ms..10ms aten::mm
+    """
+    assert causes(text.replace("FRAME", "torch/nn/functional.py(1760): relu"))["unexplained"] == 16 * MS
+    assert causes(text.replace("FRAME", "<built-in method relu of type object at 0x7f>"))["unexplained"] == 16 * MS
+    assert causes(text.replace("FRAME", "<built-in function sleep>"))["py_stack"] == 16 * MS
+
+
 def test_first_use_is_apart_and_needs_an_idle_device() -> None:
     """A launch of 40 ms among launches of 10 µs is a first use where the device idles, dispatching where it works."""
     text = (
