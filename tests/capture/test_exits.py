@@ -67,12 +67,12 @@ def test_nothing_of_ours_is_said(ending: tuple[str, Run]) -> None:
         assert run.err == ""
 
 
-@pytest.mark.parametrize("way", ["forward-error", "thread-error"])
+@pytest.mark.parametrize("way", ["forward-error", "thread-error", "worker-error"])
 def test_tracebacks_show_no_frame_of_ours(tmp_path: Path, way: str) -> None:
-    """An error inside a module's forward prints the traceback of a plain run, on the main thread and on another."""
+    """An error in a forward, on the main thread or another, or in a worker prints the traceback of a plain run."""
     watched = record(tmp_path / "run", [PROGRAM, way], cwd=HERE)
     alone = plain([PROGRAM, way], cwd=HERE)
-    assert "in forward" in alone.stderr
+    assert "Traceback" in alone.stderr
     assert (watched.err, watched.code) == (alone.stderr, alone.returncode)
 
 

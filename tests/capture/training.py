@@ -27,6 +27,16 @@ class Numbers(Dataset):
         return torch.full((8,), float(index)) / 100, index % 3
 
 
+class Broken(Dataset):
+    """Has an item that cannot be read."""
+
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, index):
+        raise ValueError(f"item {index} is broken")
+
+
 def train(batches=20, workers=0, cost_s=0.0, start=None):
     """Train and print every loss in full."""
     torch.manual_seed(7)
@@ -72,6 +82,8 @@ def main(way, *rest):
         return
     if way == "forward-error":
         fail_in_forward()
+    if way == "worker-error":
+        next(iter(DataLoader(Broken(), 2, num_workers=1)))
     if way == "loader":
         train(int(rest[0]), int(rest[1]), float(rest[2]), rest[3])
         return

@@ -189,7 +189,7 @@ def _hook_modules(watch: Watch) -> None:
     module_class = watch.torch.nn.Module
     original, compiling = module_class.__call__, watch.compiling
     region = watch.torch._C._profiler._RecordFunctionFast
-    recorder, regions, finder = watch.recorder, watch.recorder.regions, watch.recorder.finder
+    regions = watch.recorder.regions
     outermost = Outermost(watch, original)
 
     def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807
@@ -200,7 +200,7 @@ def _hook_modules(watch: Watch) -> None:
             if name is not None:
                 with region(name):
                     return original(self, *args, **kwargs)
-        elif recorder.model_wanted or finder.wants_forwards:
+        elif regions.looking:
             return outermost(self, args, kwargs)
         return original(self, *args, **kwargs)
 

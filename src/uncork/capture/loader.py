@@ -2,6 +2,7 @@
 
 import functools
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -205,6 +206,7 @@ def _watch_worker(folder: str, worker: int) -> Callable[[], None]:
         except Exception:
             spans.on = False
 
+    guard(_clean_reports)
     time_fetchers(_utils.fetch, lambda: spans, guard)
     time_pickler("dumps", "serialise", lambda: spans, guard)
     for fetcher in (_utils.fetch._MapDatasetFetcher, _utils.fetch._IterableDatasetFetcher):
@@ -220,6 +222,25 @@ def _watch_worker(folder: str, worker: int) -> Callable[[], None]:
         guard(lambda: sampler.write(path, "worker"))
 
     return finish
+
+
+def _clean_reports() -> None:
+    """Leave our frames out of the text that a worker's error carries to the main process."""
+    from torch._utils import ExceptionWrapper
+
+    from uncork.capture.inside import without_our_frames
+
+    wrapper: Any = ExceptionWrapper
+    original = wrapper.__init__
+
+    @functools.wraps(original)
+    def __init__(self: Any, exc_info: Any = None, where: str = "in background") -> None:  # noqa: N807
+        told = exc_info or sys.exc_info()
+        if told[1] is not None:
+            without_our_frames(told[1], told[2])
+        original(self, told, where)
+
+    wrapper.__init__ = __init__
 
 
 def _note_idle(

@@ -95,6 +95,7 @@ class Recorder:
         if self.timed and action is not Action.NOTHING:
             self.timed = False
             self._restart()
+        self._look()
         if action is Action.NOTHING:
             return
         if action is Action.RESTART:
@@ -104,6 +105,10 @@ class Recorder:
                 self.thread = threading.get_ident()
             self._close(now_ns)
         self._open(valid=action is Action.CLOSE)
+
+    def _look(self) -> None:
+        """Note whether outermost calls of modules still matter."""
+        self.regions.looking = self._calls_looked_at < CALLS_LOOKED_AT or self.finder.wants_forwards
 
     def finish(self) -> None:
         """Close what is open and write everything; called once at the end, harmless if called again."""
@@ -148,14 +153,10 @@ class Recorder:
         """Return this process's folder."""
         return self.journal.home(self.torch)
 
-    @property
-    def model_wanted(self) -> bool:
-        """Return whether the model is still being looked for among the outermost modules called."""
-        return self._calls_looked_at < CALLS_LOOKED_AT
-
     def saw_model(self, module: Any) -> None:
         """Take the outermost module with most parameters for the model: losses and metrics are modules too."""
         self._calls_looked_at += 1
+        self._look()
         if id(module) not in self._sizes:
             self._sizes[id(module)] = size = settings.parameter_count(module)
             if size >= max(self._sizes.values()):

@@ -10,10 +10,15 @@ PREFIX = "nn.Module: "
 
 
 class Regions:
-    """Attribute paths of modules, looked up by identity; `on` only while a trace is recorded."""
+    """Attribute paths of modules, looked up by identity.
+
+    `on` while a trace is recorded; `looking` while outermost calls matter: the model is not known yet, or forwards may
+    be steps. Both are plain attributes because every module call of the program asks them.
+    """
 
     def __init__(self) -> None:
         self.on = False
+        self.looking = True
         self.budget: Budget | None = None
         self._names: dict[int, tuple[Any, str]] = {}
 
