@@ -1,0 +1,60 @@
+"""Real runs of the rules' examples: the slow script has the finding, at its place; its fix has not, and is faster."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.pairs.recorded import reports, step_ratio
+
+pytestmark = [pytest.mark.slow, pytest.mark.torch]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """What a pair of scripts was written to show.
+
+    Args:
+        rule: Id of the rule that finds it on the slow script and not on its fix.
+        faster: The fix's step takes at most this share of the slow one's, half of what was gained when the pair was
+            written; None where the step's median does not show it.
+        place: Part of the finding's location, one of several where Python versions differ; empty where none is due.
+    """
+
+    rule: str
+    faster: float | None
+    place: tuple[str, ...] = ()
+
+
+PAIRS = {
+    "padding_by_hand": Pair("slow-collate", 0.75, ("pad",)),
+    "lists_to_tensor": Pair("list-of-arrays-to-tensor", 0.7, ("number_by_number",)),
+    "late_crop": Pair("slow-augmentation", 0.7, ("blur",)),
+    "many_small_files": Pair("slow-read", 0.7, ("__getitem__",)),
+    "double_precision": Pair("wrong-dtype", 0.9),
+    "preprocessing_in_loop": Pair("main-thread-preprocessing", 0.9, ("tokenize", "<listcomp>")),
+    "workers_each_epoch": Pair("worker-restart-each-epoch", None),  # most steps have workers that run
+    "optimizer_for_loop": Pair("optimizer-not-foreach-or-fused", 0.8),
+    "activation_by_hand": Pair("unfused-elementwise-runs", 0.8, ("gelu",)),
+    "anomaly_detection_left_on": Pair("anomaly-mode", 0.9),
+    "logging_each_step": Pair("per-step-logging", 0.6, ("write_log",)),
+    "metric_in_python": Pair("python-between-ops", 0.6, ("edit_distance",)),
+    "collect_each_step": Pair("garbage-collection", 0.6),
+    "attention_by_hand": Pair("unfused-attention", 0.8, ("attend",)),
+    "rows_in_a_loop": Pair("python-loop-over-tensor", 0.6, ("row_by_row",)),
+    "dropout_in_inference": Pair("training-mode-in-inference", 0.95, ("predict",)),
+}
+
+
+@pytest.mark.parametrize("example", list(PAIRS))
+def test_the_rule_finds_the_slow_script_and_is_silent_about_its_faster_fix(example: str, tmp_path: Path):
+    """Scripts are unmodified; the finding points into the script, at the function that was made slow."""
+    pair, told = PAIRS[example], reports(example, tmp_path)
+    slow, fast = ({finding["rule"]: finding for finding in told[name]["findings"]} for name in ("slow", "fast"))
+    assert pair.rule in slow, list(slow)
+    assert pair.rule not in fast
+    if pair.place:
+        assert slow[pair.rule]["location"]["function"] in pair.place
+        assert slow[pair.rule]["location"]["file"].endswith("slow.py")
+    if pair.faster is not None:
+        assert step_ratio(tmp_path) < pair.faster
