@@ -2,6 +2,7 @@
 # make test    installs what the tests need into .venv, and runs all of them
 # make check   format, lint, types, layers, and the documentation's links; no tests
 # make docs    builds the documentation into site/
+# make accuracy LABELS=FILE   how often the verdict is right on labelled recordings
 # make ci      make check and make test, for machines
 # make clean   removes .venv and everything built
 #
@@ -14,7 +15,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: help demo test check format docs ci clean
+.PHONY: help demo test check format docs accuracy ci clean
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
 
@@ -38,6 +39,9 @@ format: $(VENV)/.tests
 docs: $(VENV)/.tests
 	$(PIP) install --group docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+
+accuracy: $(VENV)/.tests
+	$(BIN)/python bench/accuracy/run.py --labels $(LABELS)
 
 ci: $(VENV)/.everything
 	@status=0; $(MAKE) check || status=1; $(MAKE) test || status=1; exit $$status
