@@ -8,6 +8,8 @@ PATIENCE = 3
 """Broken patterns after which the order counts as irregular."""
 WITHDRAWN_MOST = 32
 """Steps cut so far that a new optimiser may still turn into parts of one; later it starts a pattern of its own."""
+RECHOSEN_AFTER = 32
+"""Updates after which an irregular order's pace is looked at again: a first choice rests on few."""
 RARE_SHARE = 0.1
 """An optimiser with fewer of the updates than this cannot pace the loop (it may have run once, in a warm-up)."""
 
@@ -27,7 +29,7 @@ class Cycle:
         self.broken = 0
         self.anchor: int | None = None
         self.withdrawn = 0
-        self._closed = 0
+        self._closed = self._since_choice = 0
 
     def add(self, key: int) -> bool:
         """Return whether this update closes a step."""
@@ -38,6 +40,9 @@ class Cycle:
             return self._learn_from(key)
         self.current.append(key)
         if self.anchor is not None:
+            self._since_choice += 1
+            if self._since_choice >= RECHOSEN_AFTER:
+                self.anchor = self._choose_anchor()
             closes = key == self.anchor
         elif self.current == self.pattern:
             closes = True
@@ -62,9 +67,7 @@ class Cycle:
         """Return whether the period that explains the latest updates ends here; give up on irregular orders."""
         self.broken += 1
         if self.broken > PATIENCE:
-            counts = Counter(self.history)
-            pacing = [key for key in counts if counts[key] >= RARE_SHARE * len(self.history)]
-            self.anchor = min(pacing, key=lambda key: (counts[key], self.history.index(key)))
+            self.anchor = self._choose_anchor()
             return self.current[-1] == self.anchor
         tail = self.history
         for period in range(1, len(tail) // 2 + 1):
@@ -72,3 +75,10 @@ class Cycle:
                 self.pattern = tail[-period:]
                 return True
         return False
+
+    def _choose_anchor(self) -> int:
+        """Return the optimiser that paces an irregular order: the rarest that is no exception."""
+        self._since_choice = 0
+        counts = Counter(self.history)
+        pacing = [key for key in counts if counts[key] >= RARE_SHARE * len(self.history)]
+        return min(pacing, key=lambda key: (counts[key], self.history.index(key)))
