@@ -1,5 +1,5 @@
 // Reads the blocks that Python packed: gzip( u32 header length | header as JSON | columns ), in base64.
-// Counterpart of src/uncork/measure/packed.py; test/decode.test.ts holds the two together.
+// Counterpart of src/uncork/measure/views/packed.py; test/decode.test.ts holds the two together.
 
 export type Column = Float64Array | Uint32Array | Uint16Array | Uint8Array | Float32Array;
 

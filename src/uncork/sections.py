@@ -11,7 +11,7 @@ from uncork.measure import Measured, Missing
 from uncork.measure.comm_summary import comm_summary
 from uncork.measure.facts import Facts
 from uncork.measure.step_ledger import StepLedger
-from uncork.measure.steps_view import StepsView
+from uncork.measure.views.steps_view import StepsView
 from uncork.report import LedgerEntry
 
 Section = dict[str, Any]

@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from uncork import readers
 from uncork.measure import MissingEvidence, Rank
-from uncork.measure.timeline_view import TimelineView
+from uncork.measure.views.timeline_view import TimelineView
 from uncork.pipeline import analyze_recordings
 from uncork.recording import Recording
 from uncork.render import Options

@@ -10,14 +10,14 @@ from tests.unit.reports import starved_report
 from uncork.events import IntArray
 from uncork.findings import Location
 from uncork.measure import MissingEvidence, Rank
-from uncork.measure.flame_view import FlameView, parents, with_children
-from uncork.measure.packed import unpack
-from uncork.measure.steps_view import StepsView, phases
-from uncork.measure.timeline_view import TimelineView
-from uncork.measure.view_curves import sampled_curves
-from uncork.measure.view_lanes import _sublanes
-from uncork.measure.view_names import Names, category, printable
-from uncork.measure.view_sentences import _stretches
+from uncork.measure.views.curves import sampled_curves
+from uncork.measure.views.flame_view import FlameView, parents, with_children
+from uncork.measure.views.lanes import _sublanes
+from uncork.measure.views.names import Names, category, printable
+from uncork.measure.views.packed import unpack
+from uncork.measure.views.sentences import _stretches
+from uncork.measure.views.steps_view import StepsView, phases
+from uncork.measure.views.timeline_view import TimelineView
 from uncork.recording import Recording, SampleTable
 from uncork.render import Options
 from uncork.render.html import render
@@ -123,7 +123,7 @@ def test_a_sentence_says_that_gaps_lie_under_the_loader() -> None:
 
 def test_a_recording_too_large_shows_three_steps_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """With room for 30 events, five steps of 8 are too many: the shortest, median and longest are kept whole."""
-    monkeypatch.setattr("uncork.measure.timeline_view.MOST_EVENTS", 30)
+    monkeypatch.setattr("uncork.measure.views.timeline_view.MOST_EVENTS", 30)
     text = JOB.replace("steps 2 x 10ms", "steps 5 x 10ms")
     rank = _rank(text)
     whole = len(rank.timeline.host) + len(rank.timeline.device)
@@ -139,7 +139,7 @@ def test_a_recording_too_large_shows_three_steps_and_says_so(monkeypatch: pytest
 
 def test_where_even_three_steps_are_too_many_the_longest_events_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """With room for 5 events, those of the longest durations are kept, and from which length on is said."""
-    monkeypatch.setattr("uncork.measure.timeline_view.MOST_EVENTS", 5)
+    monkeypatch.setattr("uncork.measure.views.timeline_view.MOST_EVENTS", 5)
     meta, _ = unpack(TimelineView.of(_rank(JOB)).block)
     (note,) = meta["left_out"]  # type: ignore[misc]
     assert note["id"] == "page.timeline.longest_only"  # type: ignore[index]

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uncork.measure.packed import pack, unpack
+from uncork.measure.views.packed import pack, unpack
 from uncork.units import format_quantity
 
 FRONTEND = Path(__file__).parents[2] / "frontend"

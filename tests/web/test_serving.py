@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from uncork import serving
-from uncork.measure.packed import unpack
+from uncork.measure.views.packed import unpack
 from uncork.render import Options
 from uncork.testing import sketch
 
@@ -27,7 +27,7 @@ steps 6 x 10ms
 @pytest.fixture
 def served(monkeypatch: pytest.MonkeyPatch) -> serving.Served:
     """Return a served job whose page has room for few of its events."""
-    monkeypatch.setattr("uncork.measure.timeline_view.MOST_EVENTS", 400)
+    monkeypatch.setattr("uncork.measure.views.timeline_view.MOST_EVENTS", 400)
     return serving.Served(sketch(JOB), Options())
 
 

@@ -163,8 +163,8 @@ Measured = Mapping[type[Measurement], Measurement | Missing]
 @cache
 def measurements() -> tuple[type[Measurement], ...]:
     """Return every measurement, found by looking through this folder."""
-    for module in pkgutil.iter_modules(__path__):
-        importlib.import_module(f"{__name__}.{module.name}")
+    for module in pkgutil.walk_packages(__path__, f"{__name__}."):
+        importlib.import_module(module.name)
     return tuple(sorted(Measurement.__subclasses__(), key=lambda kind: kind.__module__))
 
 

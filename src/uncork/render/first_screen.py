@@ -9,7 +9,7 @@ from typing import Any
 
 from uncork.findings import Evidence, Finding, Location
 from uncork.locale import say
-from uncork.measure.view_names import printable
+from uncork.measure.views.names import printable
 from uncork.render.tables import place
 from uncork.report import LedgerEntry, Report, finding_texts, spell
 from uncork.units import format_ns, format_quantity, format_share

@@ -8,8 +8,8 @@ from importlib import resources
 from uncork import __version__
 from uncork.compare import Comparison
 from uncork.locale import LANGUAGES, say
-from uncork.measure.flame_view import FlameView
-from uncork.measure.timeline_view import TimelineView
+from uncork.measure.views.flame_view import FlameView
+from uncork.measure.views.timeline_view import TimelineView
 from uncork.render import Options
 from uncork.render.comparison import comparison_notes
 from uncork.render.first_screen import first_screen, shown

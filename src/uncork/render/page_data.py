@@ -9,8 +9,8 @@ from uncork.compare import Comparison
 from uncork.findings import Bottleneck, Finding
 from uncork.ledger import CAUSES
 from uncork.locale import LANGUAGES, catalogue
-from uncork.measure.steps_view import StepsView
-from uncork.measure.view_names import printable
+from uncork.measure.views.names import printable
+from uncork.measure.views.steps_view import StepsView
 from uncork.render.comparison import comparison_notes
 from uncork.render.row_marks import reading_marks
 from uncork.render.tables import COLUMNS, place

@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from uncork.errors import UncorkError
 from uncork.locale import say
-from uncork.measure.packed import unpack
-from uncork.measure.timeline_view import TimelineView
+from uncork.measure.views.packed import unpack
+from uncork.measure.views.timeline_view import TimelineView
 from uncork.render import Options
 from uncork.report import Report, finding_texts, spell
 

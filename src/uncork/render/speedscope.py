@@ -6,8 +6,8 @@ from typing import Any
 
 from uncork import __version__
 from uncork.errors import UncorkError
-from uncork.measure.flame_view import FlameView
-from uncork.measure.packed import unpack
+from uncork.measure.views.flame_view import FlameView
+from uncork.measure.views.packed import unpack
 from uncork.render import Options
 from uncork.report import Report
 

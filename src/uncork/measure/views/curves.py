@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from uncork.events import IntArray, Kind
-from uncork.measure.view_names import printable
+from uncork.measure.views.names import printable
 from uncork.recording import SampleTable
 from uncork.timeline import Timeline
 

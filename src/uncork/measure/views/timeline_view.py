@@ -9,12 +9,12 @@ import numpy.typing as npt
 
 from uncork.events import IntArray
 from uncork.measure import Measurement, MissingEvidence, Rank
-from uncork.measure.packed import pack
-from uncork.measure.view_curves import Curve, memory_curves, sampled_curves
-from uncork.measure.view_details import details
-from uncork.measure.view_lanes import Lane, cause_lane, device_lanes, host_lanes, loader_lanes, step_lane
-from uncork.measure.view_names import Names
-from uncork.measure.view_sentences import Pattern, longest, patterns
+from uncork.measure.views.curves import Curve, memory_curves, sampled_curves
+from uncork.measure.views.details import details
+from uncork.measure.views.lanes import Lane, cause_lane, device_lanes, host_lanes, loader_lanes, step_lane
+from uncork.measure.views.names import Names
+from uncork.measure.views.packed import pack
+from uncork.measure.views.sentences import Pattern, longest, patterns
 from uncork.timeline import Timeline
 
 MOST_EVENTS = 1_500_000
@@ -28,7 +28,7 @@ class TimelineView(Measurement):
     """The timeline of one rank as the page draws it.
 
     Args:
-        block: The packed columns (`uncork.measure.packed`).
+        block: The packed columns (`uncork.measure.views.packed`).
         events: Events in it.
         left_out: Events of the recording that are not in it.
     """

@@ -7,7 +7,7 @@ import numpy as np
 
 from uncork.events import IntArray
 from uncork.measure import Measurement, MissingEvidence, Rank
-from uncork.measure.view_names import printable
+from uncork.measure.views.names import printable
 
 OUTLIER_RATIO = 1.5
 """A step this much longer than the median is pointed out; so is one over three interquartile ranges above the third

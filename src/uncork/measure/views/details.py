@@ -7,8 +7,8 @@ import numpy.typing as npt
 
 from uncork.calltree import CallTree, Place
 from uncork.events import EventTable, IntArray
-from uncork.measure.view_lanes import Lane
-from uncork.measure.view_names import Texts
+from uncork.measure.views.lanes import Lane
+from uncork.measure.views.names import Texts
 from uncork.timeline import Timeline
 
 MOST_DETAILS = 60_000

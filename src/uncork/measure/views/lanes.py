@@ -10,7 +10,7 @@ from uncork.events import IntArray, Kind, Track
 from uncork.intervals import Intervals
 from uncork.kernels import CLASSES, kernel_classes
 from uncork.ledger import Ledger
-from uncork.measure.view_names import Names, printable
+from uncork.measure.views.names import Names, printable
 from uncork.recording import SpanTable
 from uncork.timeline import Timeline
 

@@ -12,8 +12,8 @@ from uncork.events import BoolArray, IntArray, Kind
 from uncork.frames import is_users_frame, split_frame
 from uncork.intervals import complement, covered_ns
 from uncork.measure import Measurement, MissingEvidence, Rank
-from uncork.measure.packed import pack
-from uncork.measure.view_names import Names, Texts, category, printable
+from uncork.measure.views.names import Names, Texts, category, printable
+from uncork.measure.views.packed import pack
 from uncork.timeline import Timeline
 
 LEAF_SHARE = 0.5

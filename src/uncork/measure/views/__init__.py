@@ -1,0 +1,1 @@
+"""What only the page draws: views of a recording, packed, bounded in size."""
