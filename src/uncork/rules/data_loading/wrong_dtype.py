@@ -14,11 +14,7 @@ LEAST_SHARE = 0.02
 @rule()
 def wrong_dtype(types: Ranks[BatchTypes], ledgers: Ranks[StepLedger]) -> Cost | None:
     """Return the time that goes into stacking and converting double-precision batches."""
-    values = [
-        ledger.mean_step_ns * one.host_ns / one.step_ns if one.step_ns else 0.0
-        for ledger, one in zip(ledgers, types, strict=True)
-    ]
-    cost = charge(ledgers, values)
+    cost = charge(ledgers, [one.host_ns for one in types])
     if cost.share < LEAST_SHARE:
         return None
     one = types[cost.place]
