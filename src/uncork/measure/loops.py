@@ -20,7 +20,7 @@ class Loops(Measurement):
     Args:
         takes: How often it does so per step.
         ops: Operators per step in the loop.
-        host_ns: Their time on the host.
+        host_ns: Their time on the host, that of their backward pass included.
         device_ns: Time of the device work that they launch.
         largest: The operator that takes elements there; None where there is none.
         known_place: Whether the place is a line or a module; else it is the whole program.
@@ -42,9 +42,10 @@ class Loops(Measurement):
         """Return the busiest loop of a rank."""
         table = rank.made(OperatorTable)
         places: dict[object, list[Operator]] = defaultdict(list)
+        backward: dict[object, list[Operator]] = defaultdict(list)
         for part in operator_parts(rank):
-            if part.phase == "forward":
-                places[part.place or part.module].append(part)
+            if part.phase in ("forward", "backward"):
+                (places if part.phase == "forward" else backward)[part.place or part.module].append(part)
         takes = {
             place: sum(part.calls_per_step for part in parts if part.name in _TAKING_OUT)
             for place, parts in places.items()
@@ -58,11 +59,12 @@ class Loops(Measurement):
             calls[part.name] += part.calls_per_step
         # What the place calls less often than it takes pieces out is not in the loop.
         parts = [part for part in parts if calls[part.name] >= turns * LEAST_CALLS_PER_TURN]
+        again = [part for part in backward[most] if part.calls_per_step >= turns * LEAST_CALLS_PER_TURN]
         return cls(
             takes=takes.get(most, 0.0),
             ops=sum(part.calls_per_step for part in parts),
-            host_ns=sum(part.cpu_self_ns for part in parts),
-            device_ns=sum(part.device_self_ns for part in parts),
+            host_ns=sum(part.cpu_self_ns for part in (*parts, *again)),
+            device_ns=sum(part.device_self_ns for part in (*parts, *again)),
             largest=max(taking, key=lambda part: part.calls, default=None),
             known_place=most is not None,
             step_ns=table.step_ns,
