@@ -6,6 +6,7 @@ import numpy as np
 
 from uncork.findings import Quality
 from uncork.measure import Measured
+from uncork.measure.busy_machine import BusyMachine
 from uncork.measure.facts import Facts
 from uncork.measure.quality import RecordingQuality
 
@@ -33,6 +34,9 @@ OVERHEAD_SHARE = 0.05
 """The profiler's own work over this share of the window is worth saying."""
 FOREIGN_SHARE = 0.5
 """More events than this of kinds that PyTorch does not write: another tool's trace."""
+OTHERS_SHARE = 0.25
+CROWDED_IDLE_SHARE = 0.1
+"""Other programs on a quarter of the cores, and hardly any core idle: the program waited for its turn."""
 KNOWN_FORMATS = frozenset({"kineto", "legacy", "ascend", "run", "snapshot", "pstats", "memory-timeline"})
 OBSERVER_RATIO = 1.1
 """Steps this much longer under the profiler than without it: the observer is part of what is seen."""
@@ -89,6 +93,10 @@ def _of_job(measured: Sequence[Measured], numbers: Sequence[int]) -> Iterator[Qu
     if world > len(numbers):
         missing = world - len(numbers)
         yield Quality("missing-ranks", WARNING, missing / world, {"missing": missing, "world_size": world})
+    busy = [one for rank in measured if isinstance(one := rank.get(BusyMachine), BusyMachine)]
+    worst = max(busy, key=lambda one: one.others_share, default=None)
+    if worst and worst.others_share > OTHERS_SHARE and worst.idle_share < CROWDED_IDLE_SHARE:
+        yield Quality("machine-busy", WARNING, None, {"others_share": worst.others_share})
     sources = [fact.source for fact in facts]
     if len(sources) > 1 and len(set(sources)) < len(sources):
         yield Quality("merged-ranks", INFO, None, {"ranks": len(sources)})

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from uncork.classes import CONTRIBUTES_SHARE, Shares, class_shares, excess_of
 from uncork.findings import CLASSES, Bottleneck, Finding, Message, Quality, Verdict
-from uncork.measure import Measured, Ranks
+from uncork.measure import Measured, Missing, Ranks
 from uncork.measure.collectives import Collectives
 from uncork.measure.headroom import Headroom
 from uncork.measure.matching import match
@@ -84,7 +84,7 @@ def judge(
     """
     job = _job(measured, numbers)
     if job is None:
-        return _from_findings(findings, quality)
+        return _from_findings(measured, findings, quality)
     late = job.late.ranks if job.late else ()
     forbidden = blocks(quality)
     if forbidden is not None:
@@ -225,10 +225,11 @@ _DOUBT = {
     "device-data-missing": 0.6,
     "foreign-format": 0.7,
     "observer-overhead": 0.9,
+    "machine-busy": 0.9,
 }
 
 
-def _from_findings(findings: Sequence[Finding], quality: Sequence[Quality]) -> Verdict:
+def _from_findings(ranks: Sequence[Measured], findings: Sequence[Finding], quality: Sequence[Quality]) -> Verdict:
     """Return the verdict on recordings without a timeline: what a snapshot or function times alone can show."""
     forbidden = blocks(quality)
     classed = [one for one in findings if one.bottleneck in CLASSES]
@@ -242,7 +243,8 @@ def _from_findings(findings: Sequence[Finding], quality: Sequence[Quality]) -> V
             Message(f"rule.{best.rule}.title", best.params),
             contributing=others,
         )
-    return _abstain("verdict.undetermined.no-timeline", {}, ())
+    broken = any("fault" in one.what for rank in ranks if isinstance(one := rank.get(StepLedger), Missing))
+    return _abstain("verdict.undetermined.fault" if broken else "verdict.undetermined.no-timeline", {}, ())
 
 
 def _abstain(key: str, params: Mapping[str, object], late: Sequence[int]) -> Verdict:

@@ -2,13 +2,15 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from uncork.findings import Quality
 from uncork.locale import catalogue
-from uncork.measure import measure
+from uncork.measure import Rank, measure
+from uncork.measure.busy_machine import BusyMachine
 from uncork.quality import BLOCKING, blocks, gate
-from uncork.recording import Recording
+from uncork.recording import Recording, SampleTable
 from uncork.testing import sketch
 
 SOUND = """
@@ -173,3 +175,18 @@ def test_every_id_says_what_it_means_and_what_to_do() -> None:
     for lang in ("en", "zh"):
         texts = catalogue(lang)
         assert [one for one in ids if f"quality.{one}" not in texts or f"quality.{one}.fix" not in texts] == []
+
+
+def test_other_programs_on_the_cores_are_told():
+    """Two cores fully used, half a core of it by the program: others took three quarters; alone it is silence."""
+    assert [one.id for one in gate([{BusyMachine: BusyMachine(0.75, 0.0)}], [0])] == ["machine-busy"]
+    assert gate([{BusyMachine: BusyMachine(0.75, 0.2)}], [0]) == []
+    assert gate([{BusyMachine: BusyMachine(0.1, 0.0)}], [0]) == []
+    when, full = np.arange(3), np.ones(3)
+    series = {
+        "cpu_core_share/0": (when, full),
+        "cpu_core_share/1": (when, full),
+        "process_cpu_cores": (when, np.array([0.0, 0.5, 0.5])),
+    }
+    recording = Recording("run", "run", samples=SampleTable(series))
+    assert BusyMachine.of(Rank(recording)) == BusyMachine(others_share=0.75, idle_share=0.0)

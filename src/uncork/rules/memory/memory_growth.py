@@ -17,7 +17,7 @@ LEAST_STEPS = 4
 def memory_growth(memory: Ranks[TraceMemory]) -> Cost | None:
     """Return head room: the median growth per step on the rank where it is largest."""
     if all(not one.marked or len(one.step_bytes) < LEAST_STEPS for one in memory):
-        raise MissingEvidence("steps")
+        raise MissingEvidence("few_steps")
     number, growth = max(
         ((number, _growth_bytes(one)) for number, one in zip(memory.numbers, memory, strict=True)),
         key=lambda pair: pair[1],
