@@ -267,7 +267,9 @@ def _verdict_from(data: Json) -> Verdict:
         contributing=tuple(Bottleneck(one) for one in data["contributing"]),
         late_ranks=tuple(data["late_ranks"]),
         would_be_wrong_if=tuple(Message(**one) for one in data["messages"]["would_be_wrong_if"]),
-        evidence=tuple(ClassEvidence(Bottleneck(one["class"]), _evidence_from(one)) for one in data.get("evidence", ())),
+        evidence=tuple(
+            ClassEvidence(Bottleneck(one["class"]), _evidence_from(one)) for one in data.get("evidence", ())
+        ),
         disagreements=tuple(Message(**one) for one in data["messages"].get("disagreements", ())),
     )
 

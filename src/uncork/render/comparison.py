@@ -15,6 +15,8 @@ from uncork.render.tables import where
 from uncork.report import finding_texts
 from uncork.units import format_ns, format_share
 
+_MOST_FINDINGS = 3
+
 
 def render_comparison(
     comparison: Comparison, lang: str, *, top: int = 10, width: int = 100, color: bool = False
@@ -81,9 +83,11 @@ def _findings(lang: str, kind: str, findings: Sequence[Finding]) -> Iterator[Ren
     yield ""
     yield Text(say(lang, f"compare.{kind}"), style="bold")
     mark = {"gone": "✓", "new": "!", "kept": "="}[kind]
-    for finding in findings:
+    for finding in findings[:_MOST_FINDINGS]:
         places = " · ".join(where(finding.location))
         line = Text.assemble((f"  {mark} ", "bold"), finding_texts(finding, lang)["title"])
         if places:
             line.append(f"  {places}", style="cyan")
         yield line
+    if len(findings) > _MOST_FINDINGS:
+        console.print(Text("    " + say(lang, "ui.more", {"count": len(findings) - _MOST_FINDINGS}), style="dim"))
