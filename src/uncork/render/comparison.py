@@ -90,4 +90,4 @@ def _findings(lang: str, kind: str, findings: Sequence[Finding]) -> Iterator[Ren
             line.append(f"  {places}", style="cyan")
         yield line
     if len(findings) > _MOST_FINDINGS:
-        console.print(Text("    " + say(lang, "ui.more", {"count": len(findings) - _MOST_FINDINGS}), style="dim"))
+        yield Text("    " + say(lang, "ui.more", {"count": len(findings) - _MOST_FINDINGS}), style="dim")
