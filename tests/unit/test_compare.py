@@ -96,3 +96,14 @@ def test_saved_reports_can_be_compared(tmp_path):
     data = json.loads(dumps(comparison, "zh"))
     assert data["step"]["change_share"] == 0
     assert data["findings"]["kept"][0]["rule"] == "test-rule"
+
+
+def test_a_long_list_of_findings_is_cut_to_three():
+    """Five new findings: three are shown, two are counted; with the gone one, all kinds have their heading."""
+    before = starved_report()
+    (finding,) = before.findings
+    many = [replace(finding, location=Location(module=f"layer.{number}", file="new.py")) for number in range(5)]
+    text = render_comparison(compare(before, replace(before, findings=tuple(many))), "en")
+    assert text.count("layer.") == 3
+    assert "2 more" in text
+    assert "Gone" in text
