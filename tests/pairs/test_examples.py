@@ -17,12 +17,14 @@ class Pair:
 
     Args:
         bottleneck: Verdict on the slow script.
+        rule: Id of a rule that finds it.
         faster: The fix's step takes at most this share of the slow one's.
         place: Part of a finding's location on the slow script (file, function or module), empty where none is due.
         launcher: What stands before the script.
     """
 
     bottleneck: str
+    rule: str
     faster: float
     place: str = ""
     launcher: tuple[str, ...] = ()
@@ -30,12 +32,15 @@ class Pair:
 
 # How much faster: half of what was measured on two idle cores, so that a busy machine does not decide.
 PAIRS = {
-    "slow_getitem": Pair("data_loading", 0.8, "fetch"),
-    "conv_heavy": Pair("compute", 0.8, "mixer"),
-    "growing_cat": Pair("memory", 0.8),
-    "tiny_ops": Pair("framework", 0.5, "simulate"),
+    "slow_getitem": Pair("data_loading", "starved", 0.8, "fetch"),
+    "conv_heavy": Pair("compute", "dominant-operator", 0.8, "mixer"),
+    "growing_cat": Pair("memory", "memory-operators", 0.8),
+    "tiny_ops": Pair("framework", "tiny-operators", 0.5, "simulate"),
     "dense_gradients": Pair(
-        "communication", 0.5, launcher=("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
+        "communication",
+        "exposed-collectives",
+        0.5,
+        launcher=("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"),
     ),
 }
 
@@ -51,6 +56,12 @@ def test_the_slow_script_has_the_bottleneck_it_was_written_for(ran: tuple[Pair, 
     """The verdict names the class."""
     pair, told, _ = ran
     assert told["slow"]["verdict"]["bottleneck"] == pair.bottleneck
+
+
+def test_the_rule_that_the_list_of_examples_names_finds_it(ran: tuple[Pair, dict[str, Any], Path]):
+    """The finding is there; `examples/README.md` says which."""
+    pair, told, _ = ran
+    assert pair.rule in [finding["rule"] for finding in told["slow"]["findings"]]
 
 
 def test_the_finding_names_the_place(ran: tuple[Pair, dict[str, Any], Path]):
