@@ -210,7 +210,8 @@ class EventTable:
         if column and column.ints:
             dense[column.ints[0]] = column.ints[1]
         if column and column.floats:
-            dense[column.floats[0]] = column.floats[1].astype(np.int64)
+            whole = np.abs(column.floats[1]) < 2.0**63  # neither NaN nor beyond what an integer holds
+            dense[column.floats[0][whole]] = column.floats[1][whole].astype(np.int64)
         return dense
 
     def floats(self, key: str) -> npt.NDArray[np.float64]:

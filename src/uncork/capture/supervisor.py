@@ -15,13 +15,14 @@ from typing import Any
 from uncork import __version__
 from uncork.capture import settings
 from uncork.capture.arming import register
-from uncork.capture.files import write_json
+from uncork.capture.files import OWNER, write_json
 from uncork.capture.inside import TORCH_FOUND
 from uncork.capture.launch import command_for, environment_for
-from uncork.capture.options import GO, CaptureOptions
+from uncork.capture.options import CaptureOptions
 from uncork.capture.packing import pack
 from uncork.capture.samples import HostSampler
 from uncork.capture.signals import Relay
+from uncork.errors import UsageError
 from uncork.recording import RunFolder
 
 GRACE_S = 10.0
@@ -58,12 +59,12 @@ def record(argv: list[str], *, module: bool, into: Path, options: CaptureOptions
     Args:
         argv: The program and its arguments.
         module: The program is a module, as in ``python -m``.
-        into: The run folder, made if need be; files of an earlier run in it are removed.
+        into: The run folder, made if need be; one that holds files is refused, since they could be anyone's.
         options: What to record.
     """
     command = command_for(argv, module=module)
     folder = into.resolve()
-    rank = int(os.environ.get("RANK", "0"))
+    rank = _number("RANK", 0)
     _prepare(folder, rank)
     about: dict[str, Any] = {
         "format": 1,
@@ -85,7 +86,8 @@ def record(argv: list[str], *, module: bool, into: Path, options: CaptureOptions
             note.unlink(missing_ok=True)
     if rank == 0:
         _wait_for_ranks(folder)
-    pack(folder, [rank] if "RANK" in os.environ else None)
+    with contextlib.suppress(OSError):  # a full disk costs the recording, not the program's exit code
+        pack(folder, [rank] if "RANK" in os.environ else None)
     problem = _problem(folder, rank)
     about |= {
         "ended_ns": time.time_ns(),
@@ -95,9 +97,18 @@ def record(argv: list[str], *, module: bool, into: Path, options: CaptureOptions
         "problem": problem,
     }
     if rank == 0:
-        write_json(folder / RunFolder.RECORDING, about)
+        with contextlib.suppress(OSError):
+            write_json(folder / RunFolder.RECORDING, about)
     shown = 0 if stopped else about["exit_code"]
     return CaptureResult(into, shown, None if stopped else about["signal"], problem, rank == 0, stopped)
+
+
+def _number(name: str, default: int) -> int:
+    """Return a number of the launcher's environment; other tools may use the name for words."""
+    try:
+        return int(os.environ[name])
+    except (KeyError, ValueError):
+        return default
 
 
 def _arm(folder: Path) -> Path:
@@ -122,16 +133,20 @@ def end_as(result: CaptureResult) -> None:
 
 
 def _prepare(folder: Path, rank: int) -> None:
-    """Make the folder, and clear from it what an earlier run left, nothing else."""
-    folder.mkdir(parents=True, exist_ok=True)
-    if "RANK" in os.environ:
-        shutil.rmtree(folder / f"rank{rank}", ignore_errors=True)
-        return
-    for old in [*folder.glob("rank[0-9]*"), *folder.glob("extra[0-9]*")]:
-        if old.is_dir():
-            shutil.rmtree(old, ignore_errors=True)
-    for name in (TORCH_FOUND, GO, RunFolder.RECORDING, RunFolder.SAMPLES, RunFolder.REPORT_JSON, RunFolder.REPORT_HTML):
-        (folder / name).unlink(missing_ok=True)
+    """Make the folder; no file of another's is touched: checkpoints may lie in a ``rank0`` too.
+
+    A launcher starts each rank anew after a failure, in the folder they share: there a rank replaces its own.
+    """
+    home = folder / f"rank{rank}" if "RANK" in os.environ else folder
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        taken = home.exists() and any(home.iterdir())
+    except OSError as fault:
+        raise UsageError(f"{folder} cannot be the run folder ({fault.strerror}).", "Name one with --out.") from fault
+    if taken and not (home != folder and (home / OWNER).is_file()):
+        raise UsageError(f"{home} holds files already.", "Name a new run folder with --out.")
+    if taken:
+        shutil.rmtree(home, ignore_errors=True)
 
 
 def _watch(command: list[str], folder: Path, options: CaptureOptions, *, samples: bool) -> tuple[int, bool]:
@@ -181,7 +196,7 @@ class Limit:
 
 def _wait_for_ranks(folder: Path) -> None:
     """Give the other ranks of a launcher's job time to write theirs; ours is the report."""
-    world = int(os.environ.get("WORLD_SIZE", "1")) if "RANK" in os.environ else 1
+    world = _number("WORLD_SIZE", 1) if "RANK" in os.environ else 1
     until = time.monotonic() + OTHER_RANKS_S
     while time.monotonic() < until:
         homes = RunFolder(folder).ranks()

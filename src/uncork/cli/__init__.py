@@ -52,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as fault:
         if strict():
             raise
-        print(f"uncork: {_fault_line(fault)}", file=sys.stderr)
+        print(f"uncork: {fault_line(fault)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("uncork: interrupted", file=sys.stderr)
@@ -60,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
-def _fault_line(fault: Exception) -> str:
+def fault_line(fault: Exception) -> str:
     """Return one line about a fault of our own: what, where, and what to do about it."""
     frames = traceback.extract_tb(fault.__traceback__)
     where = f"{frames[-1].name} in {os.path.basename(frames[-1].filename)}:{frames[-1].lineno}"  # noqa: PTH119

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from uncork.cli.analyze import Subparsers, progress_bar
 from uncork.cli.output import add_output_options, emit
-from uncork.errors import UncorkError
+from uncork.errors import UncorkError, strict
 
 if TYPE_CHECKING:
     from uncork.capture import CaptureResult
@@ -61,26 +61,30 @@ def act(arguments: argparse.Namespace) -> int:
             arm=arguments.arm,
         ),
     )
-    code = _report(done, arguments) if done.leads else 0
+    if done.leads:
+        _report(done, arguments)
     if done.signal is not None:
         end_as(done)
-    return done.exit_code or code
+    return done.exit_code
 
 
-def _report(done: CaptureResult, arguments: argparse.Namespace) -> int:
-    """Show the report of a recording; return 2 where there is none, with one line that says why."""
+def _report(done: CaptureResult, arguments: argparse.Namespace) -> None:
+    """Show the report of a recording, or one line that says why there is none: the exit code stays the program's."""
+    from uncork.cli import fault_line
     from uncork.locale import default_language, say
 
     if done.problem:
         why = say(arguments.lang or default_language(), f"note.{done.problem}")
         print(f"uncork: {why}", file=sys.stderr)
-        return UncorkError.exit_code
+        return
     try:
         report_on(done.folder, arguments)
     except UncorkError as fault:
         print(f"uncork: {fault}", file=sys.stderr)
-        return fault.exit_code
-    return 0
+    except Exception as fault:
+        if strict():
+            raise
+        print(f"uncork: {fault_line(fault)}", file=sys.stderr)
 
 
 def report_on(folder: Path, arguments: argparse.Namespace) -> None:

@@ -190,7 +190,7 @@ class _Machine:
         missing = count - (len(self.buffer) - self.at)
         parts = []
         while missing > 0:
-            parts.append(self.source.read(max(missing, _CHUNK_BYTES)))
+            parts.append(self.source.read(_CHUNK_BYTES))  # a length may be a lie: never ask for all of it at once
             if not parts[-1]:
                 raise PickleError(f"cut off after {self.before + len(self.buffer)} bytes.")
             missing -= len(parts[-1])
