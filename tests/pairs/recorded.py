@@ -26,6 +26,7 @@ def reports(example: str, folder: Path, *launcher: str) -> dict[str, dict[str, A
         folder: Where the runs go.
         launcher: What stands before the script.
     """
+    folder.mkdir(exist_ok=True)
     told = {}
     for name in ("slow", "fast"):
         script, out = EXAMPLES / example / f"{name}.py", folder / f"{name}.json"

