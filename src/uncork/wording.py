@@ -48,7 +48,7 @@ def late_key(late: Sequence[int]) -> str:
 _SENTENCE = {
     "compute": "gemm",
     "copy_host": "copy",
-    "py_stack": "dispatch",
+    "py_stack": "python",
     "py_short": "dispatch",
     "tiny": "dispatch",
     "optimizer": "dispatch",
