@@ -21,6 +21,8 @@ BUSY_SHARE = 0.5
 """… unless the device is busy for most of the window."""
 FEW_DEVICE_OPS = 5
 """Fewer operators of a device than this say nothing about where the others ran (a labelled trace has one)."""
+ON_DEVICE_SHARE = 0.5
+"""A job with more of its allocations than this on a device works there."""
 FIRST_USE_TOLD_SHARE = 0.02
 FEW_LINKS_SHARE = 0.1
 """More device records without a launch than this make causes of idle time uncertain."""
@@ -111,12 +113,13 @@ def _foreign(counts: RecordingQuality, facts: Facts) -> Quality | None:
 
 
 def _device_data_missing(counts: RecordingQuality, facts: Facts) -> Quality | None:
-    """Return that device records are missing: launches prove it, or operators that no CPU has."""
+    """Return that device records are missing: launches prove it, operators that no CPU has, or allocations there."""
     if counts.device_records:
         return None
     copied = counts.device_listed and not counts.runtime_calls and counts.to_device_ops and not counts.cpu_only_ops
     on_device = counts.device_only_ops >= FEW_DEVICE_OPS and not counts.cpu_only_ops
-    if counts.launches or on_device or copied:
+    allocated = counts.device_allocations_share > ON_DEVICE_SHARE
+    if counts.launches or on_device or copied or allocated:
         params = {"launches": counts.launches, "device": facts.devices[0].name if facts.devices else "?"}
         return Quality("device-data-missing", BLOCKING, 1.0, params)
     return None

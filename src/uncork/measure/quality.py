@@ -42,6 +42,7 @@ class RecordingQuality(Measurement):
         device_only_ops: Operators that only run on a device.
         cpu_only_ops: Operators that only run on a CPU.
         to_device_ops: Operators that may copy to a device.
+        device_allocations_share: Share of the recorded allocations that are on a device.
         unlinked_share: Share of the device records without their launch.
         before_window: Of these, how many start before anything that was launched in the recording.
         lost_share: Share of the launches whose device record is missing, where others have theirs.
@@ -73,6 +74,7 @@ class RecordingQuality(Measurement):
     device_only_ops: int
     cpu_only_ops: int
     to_device_ops: int
+    device_allocations_share: float
     unlinked_share: float
     before_window: int
     lost_share: float
@@ -118,6 +120,7 @@ class RecordingQuality(Measurement):
             device_only_ops=int((op & table.name_is(_DEVICE_ONLY)).sum()),
             cpu_only_ops=int((op & table.name_is(_CPU_ONLY)).sum()),
             to_device_ops=int((op & table.name_is(_TO_DEVICE)).sum()),
+            device_allocations_share=_device_allocations_share(table),
             unlinked_share=float((~linked).mean()) if len(device) else 0.0,
             before_window=_before_window(timeline),
             lost_share=_lost_share(timeline, launch),
@@ -145,6 +148,12 @@ def _extras(*tables: EventTable) -> dict[str, bool]:
         "has_memory": any(table.of_kind(Kind.MEMORY).any() for table in tables),
         "has_modules": any(table.name_is(_MODULE).any() or "Module Hierarchy" in table.args for table in tables),
     }
+
+
+def _device_allocations_share(table: EventTable) -> float:
+    """Return which share of the allocations is on a device (``Device Type`` 0 is the host, c10::DeviceType)."""
+    rows = table.of_kind(Kind.MEMORY)
+    return float((table.ints("Device Type", missing=0)[rows] != 0).mean()) if rows.any() else 0.0
 
 
 def _spans(table: EventTable, rows: BoolArray) -> tuple[IntArray, IntArray]:

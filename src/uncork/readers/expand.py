@@ -2,6 +2,7 @@
 
 import glob
 import re
+import stat
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -17,8 +18,10 @@ def expand(paths: Iterable[str | Path]) -> list[Path]:
     """Return the files and run folders that some paths stand for, ranks in their natural order, each once."""
     found: dict[Path, None] = {}
     for given in paths:
-        for path in _one(Path(given)):
-            found.setdefault(path)
+        try:
+            found.update(dict.fromkeys(_one(Path(given))))
+        except OSError as error:
+            raise UnreadableError(f"{error.filename or given}: cannot be opened ({error.strerror}).") from error
     return list(found)
 
 
@@ -41,7 +44,7 @@ def _one(path: Path) -> list[Path]:
 
 def _in_folder(folder: Path) -> list[Path]:
     """Return a folder's recordings: the traces of a TensorBoard log if it has any, else every file that may be one."""
-    files = sorted((path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()), key=_natural)
+    files = sorted(filter(_is_plain, folder.rglob("*")), key=_natural)
     runs = [path for path in folder.iterdir() if RunFolder.is_one(path)]
     if runs:
         return sorted(runs, key=_natural)
@@ -51,6 +54,14 @@ def _in_folder(folder: Path) -> list[Path]:
     if not traces:
         raise UnreadableError(f"{folder}: holds no recordings.", "Give the folder in which the profiler's traces lie.")
     return traces
+
+
+def _is_plain(path: Path) -> bool:
+    """Return whether a path is a file itself; of one that we may not look at, no."""
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except OSError:
+        return False
 
 
 def _natural(path: Path) -> list[tuple[int, str]]:

@@ -2,6 +2,7 @@
 
 import codecs
 import io
+import stat
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -50,7 +51,12 @@ class Source:
         self._told_bytes = 0
         self.cut = False
         try:
-            self.size_bytes = path.stat().st_size
+            about = path.stat()
+            if not stat.S_ISREG(about.st_mode):  # a pipe may never say anything, nor end
+                raise UnreadableError(
+                    f"{path}: is no plain file.", "Write what comes from it into a file, and give that."
+                )
+            self.size_bytes = about.st_size
             self._file = path.open("rb", buffering=0)
         except OSError as error:
             raise UnreadableError(f"{path}: cannot be opened ({error.strerror}).") from error
@@ -58,6 +64,9 @@ class Source:
         try:
             self.packing, self._stream = _unpacked(self._file, path)
             self._waiting = self._text_start()
+        except OSError as error:
+            self._file.close()
+            raise UnreadableError(f"{path}: cannot be read ({error.strerror}).") from error
         except BaseException:
             self._file.close()
             raise
