@@ -145,7 +145,7 @@ class RunInfo:
     Args:
         command: The program and its arguments.
         exit_code: The program's own exit code, or None while unknown.
-        step_rule: How steps were found: ``loader optimizer optimizer_in_backward inference time none``.
+        step_rule: How steps were found: ``loader optimizer optimizer_in_backward backward inference mark time none``.
         steps_seen: Steps the program made in all.
         windows: What was observed, in order.
         user_profiler: The program used a profiler of its own, so windows were left out.

@@ -10,7 +10,9 @@ from uncork.rules.rule import rule
 @rule()
 def over_peak(tables: Ranks[OperatorTable]) -> Cost | None:
     """Return the operator that exceeds the peak by most; it costs nothing."""
-    if not any(table.peaks and table.shapes for table in tables):
+    if not any(table.peaks for table in tables):
+        raise MissingEvidence("device_model")
+    if not any(table.shapes for table in tables):
         raise MissingEvidence("shapes")
     rows = [row for table in tables for row in table.operators if row.over_peak]
     if not rows:
