@@ -102,7 +102,8 @@ def _ledger(report: Report, lang: str) -> Iterator[str]:
         )
     small = [entry for entry in report.ledger if entry not in entries]
     if small:
-        label = say(lang, "ui.small_causes", {"count": len(small)})
+        several = say(lang, "ui.small_causes", {"count": len(small)})
+        label = several if len(small) > 1 else say(lang, f"cause.{small[0].cause}")
         ns, share = sum(entry.ns_per_step for entry in small), sum(entry.share for entry in small)
         yield f'<li class="small"><i class="swatch"></i><span>{shown(label)}</span><b>{format_ns(ns)}</b>'
         yield f"<b>{format_share(share)}</b></li>"
@@ -165,7 +166,7 @@ def _quality(report: Report, lang: str) -> Iterator[str]:
 
 def _findings(report: Report, lang: str) -> Iterator[str]:
     if not report.findings:
-        yield f'<p class="nothing">{shown(say(lang, "ui.no_findings"))}</p>'
+        yield f'<p class="nothing">{shown(say(lang, "ui.no_findings" if report.clear else "ui.no_rule_looked"))}</p>'
         return
     yield f'<h2 class="change">{shown(say(lang, "ui.what_to_change"))}</h2><ol class="findings">'
     for number, finding in enumerate(report.findings[:_MOST_OPEN]):

@@ -131,7 +131,8 @@ def _ledger(report: Report, options: Options) -> Iterator[RenderableType]:
         table.add_row(name, format_ns(entry.ns_per_step), format_share(entry.share), bar)
     if small:
         rest = sum(entry.ns_per_step for entry in small)
-        name = Text(say(options.lang, "ui.small_causes", {"count": len(small)}), style="dim")
+        several = say(options.lang, "ui.small_causes", {"count": len(small)})
+        name = Text(several if len(small) > 1 else say(options.lang, f"cause.{small[0].cause}"), style="dim")
         table.add_row(name, format_ns(rest), format_share(sum(entry.share for entry in small)), "")
     yield Padding(table, (0, 0, 0, 2))
 
@@ -139,7 +140,7 @@ def _ledger(report: Report, options: Options) -> Iterator[RenderableType]:
 def _findings(report: Report, options: Options) -> Iterator[RenderableType]:
     lang = options.lang
     if not report.findings:
-        yield Text(say(lang, "ui.no_findings"), style="bold")
+        yield Text(say(lang, "ui.no_findings" if report.clear else "ui.no_rule_looked"), style="bold")
         return
     yield Text(say(lang, "ui.what_to_change"), style="bold")
     most = len(report.findings) if options.verbose else _MOST_FINDINGS

@@ -47,6 +47,7 @@ def late_rank(collectives: Ranks[Collectives], ledger: Ranks[StepLedger]) -> Cos
         ),
         advice=tuple(dict.fromkeys((_ADVICE.get(cause, "look-at-rank"), "look-at-rank"))),
         params={
+            "number": str(number),
             "late": ", ".join(str(one) for one in late.ranks),
             "caused_share": float(sum(late.caused_share[collectives.numbers.index(one)] for one in late.ranks)),
             "cause": cause,
