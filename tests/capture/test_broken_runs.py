@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from uncork.capture.samples import HostSampler
+
 WITHOUT_STEPS = "import sys, torch\nsys.exit(int(sys.argv[1]))\n"
 
 
@@ -43,3 +45,12 @@ def test_no_report_costs_no_exit_code(tmp_path: Path, code: int) -> None:
 def test_a_rank_that_is_no_number_is_rank_zero(tmp_path: Path) -> None:
     """RANK may be another tool's word; the program runs all the same."""
     assert run(tmp_path, 3, tmp_path / "out", RANK="first", WORLD_SIZE="").returncode == 3
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full, a file that is always on a full disk")
+def test_a_full_disk_ends_no_watch_over_the_program() -> None:
+    """Samples that cannot be written are lost; the supervisor stays with the program, through its last sample."""
+    sampler = HostSampler(Path("/dev/full"), os.getpid())
+    for _ in range(400):
+        sampler.take()
+    sampler.close()

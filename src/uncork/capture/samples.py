@@ -46,11 +46,13 @@ class HostSampler:
         for read in (self._host, self._program, self._gpu):
             with contextlib.suppress(Exception):
                 values.update(read())
-        self._file.write("".join(f"{now_ns},{name},{value:.6g}\n" for name, value in values.items()))
+        with contextlib.suppress(OSError):  # a full disk costs samples, not the watch over the program
+            self._file.write("".join(f"{now_ns},{name},{value:.6g}\n" for name, value in values.items()))
 
     def close(self) -> None:
         """End the file."""
-        self._file.close()
+        with contextlib.suppress(OSError):
+            self._file.close()
 
     def _host(self) -> dict[str, float]:
         found = {f"cpu_core_share/{n}": share / 100 for n, share in enumerate(psutil.cpu_percent(percpu=True))}

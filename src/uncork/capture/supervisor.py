@@ -77,7 +77,12 @@ def record(argv: list[str], *, module: bool, into: Path, options: CaptureOptions
         "host": settings.host(),
     }
     if rank == 0:
-        write_json(folder / RunFolder.RECORDING, about)
+        try:
+            write_json(folder / RunFolder.RECORDING, about)
+        except OSError as fault:
+            raise UsageError(
+                f"Nothing can be written into {folder} ({fault.strerror}).", "Name one with --out."
+            ) from fault
     note = _arm(folder) if options.arm else None
     try:
         code, stopped = _watch(command, folder, options, samples=rank == 0)
