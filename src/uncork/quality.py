@@ -198,7 +198,7 @@ def _observer(counts: RecordingQuality, facts: Facts) -> Quality | None:
     if "baseline" in medians and "light" in medians and medians["baseline"]:
         ratio = medians["light"] / medians["baseline"]
         if ratio > OBSERVER_RATIO:
-            return Quality("observer-overhead", WARNING, 1 - 1 / ratio)
+            return Quality("observer-overhead", WARNING, 1 - 1 / ratio, {"times_longer": ratio})
     if counts.overhead_share > OVERHEAD_SHARE:
         return Quality("observer-overhead", WARNING, counts.overhead_share)
     return None

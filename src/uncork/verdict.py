@@ -43,6 +43,10 @@ UNNAMED = 0.3
 """Kernels of unknown names may be either of the two."""
 BUSY_PAIR = frozenset({Bottleneck.COMPUTE, Bottleneck.MEMORY})
 
+DISTORTED = 2.0
+"""Recorded steps this many times as long as unobserved ones hold mostly something else than the job's own steps. Only
+overhead per operator grows under a profiler by its nature, so that class stands."""
+
 
 @dataclass(frozen=True, eq=False)
 class Job:
@@ -91,11 +95,9 @@ def judge(
         return _abstain(f"verdict.undetermined.{forbidden.id}", forbidden.params, late)
     main = max(CLASSES, key=lambda one: job.shares[one])
     share = job.shares[main]
-    if late and job.late and job.excess is None and job.late.wait_share > share:
-        params = {"ranks": _spelt(late), "wait_share": job.late.wait_share}
-        return _abstain(f"verdict.undetermined.{late_key(late)}", params, late)
-    if job.unknown > KNOWN_SHARE and not _stands_alone(job, main):
-        return _abstain("verdict.undetermined.unexplained", {"unknown_share": job.unknown}, late)
+    doubt = _doubt(job, main, quality)
+    if doubt is not None:
+        return _abstain(doubt.id, doubt.params, late)
     if share < WORTH_SHARE or (main is Bottleneck.COMPUTE and _well_used(measured, job, findings)):
         nothing = Message("verdict.none", {"share": share})
         return Verdict(Bottleneck.NONE, _confidence(job, share, quality), share, nothing)
@@ -110,6 +112,26 @@ def judge(
         late_ranks=tuple(sorted(late)),
         would_be_wrong_if=wrong_if(main, quality, late),
     )
+
+
+def _doubt(job: Job, main: Bottleneck, quality: Sequence[Quality]) -> Message | None:
+    """Return why the ledger's largest class is no answer, or None."""
+    late = job.late
+    if late and late.ranks and job.excess is None and late.wait_share > job.shares[main]:
+        params = {"ranks": _spelt(late.ranks), "wait_share": late.wait_share}
+        return Message(f"verdict.undetermined.{late_key(late.ranks)}", params)
+    if job.unknown > KNOWN_SHARE and not _stands_alone(job, main):
+        return Message("verdict.undetermined.unexplained", {"unknown_share": job.unknown})
+    longer = _times_longer(quality)
+    if longer > DISTORTED and main is not Bottleneck.FRAMEWORK:
+        return Message("verdict.undetermined.distorted", {"times_longer": f"{longer:.1f}"})
+    return None
+
+
+def _times_longer(quality: Sequence[Quality]) -> float:
+    """Return how many times as long the recorded steps are as those without a profiler; 1 where that is not known."""
+    told = [one.params.get("times_longer") for one in quality if one.id == "observer-overhead"]
+    return max((float(one) for one in told if isinstance(one, float)), default=1.0)
 
 
 def _well_used(measured: Sequence[Measured], job: Job, findings: Sequence[Finding]) -> bool:

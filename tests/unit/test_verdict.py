@@ -285,3 +285,15 @@ def test_fewer_steps_of_the_same_kind_give_the_same_class() -> None:
     step = {"data_loading": 45, "gemm": 40, "dispatch": 10}
     classes = {verdict(*[step] * count).bottleneck for count in (1, 2, 4, 16)}
     assert classes == {Bottleneck.DATA_LOADING}
+
+
+def test_recorded_steps_that_differ_much_from_unobserved_ones_carry_no_verdict_but_framework() -> None:
+    """Six times as long under the profiler: only the class that a profiler inflates by its nature; twice is kept."""
+    steps = [{"compute": 90}] * 4
+    for longer, expected in ((6.2, "undetermined"), (2.0, "compute")):
+        seen = [Quality("observer-overhead", "warning", 1 - 1 / longer, {"times_longer": longer})]
+        assert verdict(*steps, quality=seen, on_device=False).bottleneck.value == expected
+    seen = [Quality("observer-overhead", "warning", 0.84, {"times_longer": 6.2})]
+    assert verdict(*[{"dispatch": 90}] * 4, quality=seen, on_device=False).bottleneck.value == "framework"
+    said = verdict(*steps, quality=seen, on_device=False).summary
+    assert (said.id, said.params["times_longer"]) == ("verdict.undetermined.distorted", "6.2")
