@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from uncork.capture.samples import HostSampler
+from uncork.cli import main
 
 WITHOUT_STEPS = "import sys, torch\nsys.exit(int(sys.argv[1]))\n"
 
@@ -54,3 +55,17 @@ def test_a_full_disk_ends_no_watch_over_the_program() -> None:
     for _ in range(400):
         sampler.take()
     sampler.close()
+
+
+@pytest.mark.parametrize("limit", ["--steps=-4", "--steps=0", "--skip=-1", "--for=nan", "--for=1e999", "--for=-5s"])
+def test_limits_that_mean_nothing_are_refused(limit: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A program is not started to be stopped before its first step, nor watched for a time that never comes."""
+    script = tmp_path / "train.py"
+    script.write_text("raise SystemExit('started')\n", encoding="utf-8")
+    try:
+        code = main(["run", "-o", str(tmp_path / "out"), limit, str(script)])
+    except SystemExit as usage:
+        code = usage.code
+    assert code == 2
+    assert "is no " in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

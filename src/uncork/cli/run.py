@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import sys
 import time
@@ -14,6 +15,8 @@ from uncork.cli.output import add_output_options, emit
 from uncork.errors import UncorkError, strict
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from uncork.capture import CaptureResult
 
 
@@ -28,8 +31,8 @@ def add(verbs: Subparsers[argparse.ArgumentParser]) -> None:
         allow_abbrev=False,
     )
     verb.add_argument("-o", "--out", metavar="DIR", help="the run folder (default: uncork-runs/NAME-TIME)")
-    verb.add_argument("--steps", type=int, metavar="N", help="stop the program after N steps")
-    verb.add_argument("--skip", type=int, metavar="N", help="leave out the first N steps as warm-up")
+    verb.add_argument("--steps", type=_count(1), metavar="N", help="stop the program after N steps")
+    verb.add_argument("--skip", type=_count(0), metavar="N", help="leave out the first N steps as warm-up")
     verb.add_argument("--for", dest="seconds", metavar="TIME", help="stop the program after a time, as 60s or 5m")
     verb.add_argument("--no-stack", action="store_true", help="record no Python stacks")
     verb.add_argument("--then", choices=("go-on", "exit"), default="go-on", help="when all is recorded: let the "
@@ -117,6 +120,17 @@ def _new_folder(program: str) -> Path:
     return folder
 
 
+def _count(least: int) -> Callable[[str], int]:
+    """Return what reads a number of steps."""
+
+    def read(text: str) -> int:
+        if not text.isascii() or not text.isdecimal() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"{text!r} is no number of steps; give {least} or more")
+        return int(text)
+
+    return read
+
+
 def _seconds(text: str | None) -> float | None:
     """Return a time such as ``60s``, ``5m`` or ``1h`` in seconds."""
     if text is None:
@@ -126,6 +140,6 @@ def _seconds(text: str | None) -> float | None:
         value = float(text.rstrip("smh")) * factor
     except ValueError:
         value = 0
-    if value <= 0:
+    if not 0 < value < math.inf:
         raise UncorkError(f"{text!r} is no time.", "Write 60s, 5m or 1h.")
     return value
