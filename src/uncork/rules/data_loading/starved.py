@@ -13,6 +13,7 @@ LOW_BUSY_SHARE = 0.3
 """The article's sign of a starved device (requirement R3.3)."""
 MOST_CPU_SHARE = 0.5
 """The article's sign that loading dominates the host (requirement R3.3)."""
+NEXT = "enumerate(DataLoader).__next__"
 
 
 @rule()
@@ -32,7 +33,7 @@ def starved(
     rest_ns = max(ledger.mean_step_ns - wait.mean_ns, 0)
     workers = machine.workers_for(wait.mean_ns, rest_ns, waiting=code is not None and code.waits)
     won = min(machine.hidden_share(wait.mean_ns, rest_ns, workers), cost.share)
-    place = top.location if top else Location(op="enumerate(DataLoader).__next__")
+    place = top.location if top else machine.dataset
     evidence = [
         Evidence("loader_wait_share", cost.share, "share", NOTABLE_SHARE),
         Evidence("workers", 0, "count", 0, "="),
@@ -48,7 +49,7 @@ def starved(
         ns_per_step=cost.ns,
         gain=Gain(won / 2, won),
         confidence=sure(ledger, 0.95),
-        location=Location(cost.rank, None, place.file, place.line, place.function, place.op),
+        location=Location(cost.rank, None, place.file, place.line, place.function, top.location.op if top else NEXT),
         evidence=tuple(evidence),
         advice=("workers", "cheaper-items", "cache") if enough else ("cheaper-items", "cache"),
         params={
