@@ -38,6 +38,13 @@ def test_r3_3_starved_charges_the_ledgers_loading():
     assert (host.threshold, host.holds) == (0.5, True)
 
 
+def test_starved_names_the_data_set_where_no_function_of_it_was_seen():
+    """Without stacks the settings still say where the data set makes an item."""
+    place = found("starved", "setting dataset_file data.py\nsetting dataset_line 14\n" + SINGLE).location
+    assert (place.file, place.line, place.function) == ("data.py", 14, "__getitem__")
+    assert place.op == "enumerate(DataLoader).__next__"
+
+
 def test_r3_3_starved_device_is_under_30_percent_busy():
     """On a device the evidence is its utilisation against the article's 30 %."""
     text = """
