@@ -77,12 +77,7 @@ def record(argv: list[str], *, module: bool, into: Path, options: CaptureOptions
         "host": settings.host(),
     }
     if rank == 0:
-        try:
-            write_json(folder / RunFolder.RECORDING, about)
-        except OSError as fault:
-            raise UsageError(
-                f"Nothing can be written into {folder} ({fault.strerror}).", "Name one with --out."
-            ) from fault
+        _begin(folder, about)
     note = _arm(folder) if options.arm else None
     try:
         code, stopped = _watch(command, folder, options, samples=rank == 0)
@@ -106,6 +101,14 @@ def record(argv: list[str], *, module: bool, into: Path, options: CaptureOptions
             write_json(folder / RunFolder.RECORDING, about)
     shown = 0 if stopped else about["exit_code"]
     return CaptureResult(into, shown, None if stopped else about["signal"], problem, rank == 0, stopped)
+
+
+def _begin(folder: Path, about: dict[str, Any]) -> None:
+    """Write what is known before the program starts; where that fails, it is not started."""
+    try:
+        write_json(folder / RunFolder.RECORDING, about)
+    except OSError as fault:
+        raise UsageError(f"Nothing can be written into {folder} ({fault.strerror}).", "Name one with --out.") from fault
 
 
 def _number(name: str, default: int) -> int:
