@@ -43,7 +43,9 @@ UNNAMED = 0.3
 """Kernels of unknown names may be either of the two."""
 BUSY_PAIR = frozenset({Bottleneck.COMPUTE, Bottleneck.MEMORY})
 
-DISTORTED = 2.0
+UNDISTURBED = 1.5
+"""Up to this many times as long as unobserved, recorded steps are taken as they are; beyond, confidence falls."""
+DISTORTED = 3.0
 """Recorded steps this many times as long as unobserved ones hold mostly something else than the job's own steps. Only
 overhead per operator grows under a profiler by its nature, so that class stands."""
 
@@ -225,6 +227,7 @@ def _confidence(job: Job, share: float, quality: Sequence[Quality]) -> float:
     agree = float((job.per_step.argmax(axis=0) == top).mean()) if not (job.late and job.late.ranks) else 1.0
     sure *= 0.8 + 0.2 * agree
     sure *= 1 - 0.5 * job.unknown
+    sure *= min(1.0, UNDISTURBED / _times_longer(quality))
     if CLASSES[top] in BUSY_PAIR:
         sure *= (CLOSE_PAIR if job.close_pair else 1.0) * (1 - UNNAMED * job.unnamed)
     for one in quality:
@@ -237,7 +240,7 @@ def _confidence(job: Job, share: float, quality: Sequence[Quality]) -> float:
 
 _DOUBT = {
     "no-steps": 0.95,
-    "too-short": 0.97,
+    "too-short": 0.8,
     "warm-up-included": 0.97,
     "no-launch-links": 0.95,
     "no-cpu-ops": 0.9,

@@ -11,9 +11,9 @@ from typing import Any
 
 from uncork.capture import plan
 
-PATIENCE_S = 3.0
+PATIENCE_S = 0.25
 """Time after the import of torch without a sign of a step, before fixed times are tried."""
-LOOK_S = 0.3
+LOOK_S = 0.15
 """First look: is torch at work at all, and how many operators does it run per second?"""
 EVENTS_LEAST = 50
 """A look that saw fewer operators is thrown away; the program is still preparing."""
