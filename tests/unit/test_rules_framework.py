@@ -61,6 +61,13 @@ def test_advice_knows_the_version_and_the_device(head: str, advice: set[str]):
     assert "cuda-graphs" in found("launch-bound", LAUNCHING).advice
 
 
+def test_a_program_without_a_model_is_told_to_vectorise_first():
+    """The recorder saw threads but no module: there is no model to compile and no batch to enlarge."""
+    assert found("tiny-operators", TINY).advice == ("compile", "larger-work", "vectorise")
+    assert found("tiny-operators", "setting threads 2\n" + TINY).advice == ("vectorise", "compile")
+    assert found("tiny-operators", 'setting threads 2\nsetting model "Net"\n' + TINY).advice[0] == "compile"
+
+
 @pytest.mark.parametrize("rule_id", ["tiny-operators", "compile-would-pay", "old-torch"])
 def test_an_unrelated_thread_changes_nothing(rule_id: str):
     """A thread that drives no step may do what it likes."""

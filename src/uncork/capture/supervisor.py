@@ -23,6 +23,7 @@ from uncork.capture.packing import pack
 from uncork.capture.samples import HostSampler
 from uncork.capture.signals import Relay
 from uncork.errors import UsageError
+from uncork.locale import default_language, say
 from uncork.recording import RunFolder
 
 GRACE_S = 10.0
@@ -166,8 +167,9 @@ def _watch(command: list[str], folder: Path, options: CaptureOptions, *, samples
         if samples:
             with contextlib.suppress(Exception):
                 sampler = HostSampler(folder / RunFolder.SAMPLES, child.pid)
-        limit = Limit(options.seconds)
+        limit, notice = Limit(options.seconds), Notice(folder)
         while child.poll() is None:
+            notice.look()
             relay.wait(min(sampler.wait_s() if sampler else 0.5, limit.wait_s()))
             limit.press(child)
             if sampler and not sampler.wait_s():
@@ -175,6 +177,31 @@ def _watch(command: list[str], folder: Path, options: CaptureOptions, *, samples
         if sampler:
             sampler.close()
     return child.returncode, limit.pressed > 0
+
+
+class Notice:
+    """Tells people at a terminal that all is recorded while a long program goes on; pipes and logs get nothing.
+
+    Args:
+        folder: The run folder.
+    """
+
+    PATIENCE_S = 10.0
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._due_s: float | None = None
+        self._told = not sys.stderr.isatty()
+
+    def look(self) -> None:
+        """Say so once, some time after the recording was complete: short programs end before."""
+        if self._told or not (self._folder / "rank0" / "complete").exists():
+            return
+        self._due_s = self._due_s or time.monotonic() + self.PATIENCE_S
+        if time.monotonic() >= self._due_s:
+            self._told = True
+            sys.stderr.write("\n" + say(default_language(), "note.complete", {"folder": str(self._folder)}) + "\n")
+            sys.stderr.flush()
 
 
 class Limit:

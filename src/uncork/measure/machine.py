@@ -29,6 +29,7 @@ class Machine(Measurement):
         optimizer: Name of the optimizer's class, or empty.
         anomaly: Whether autograd's anomaly detection is on.
         dataset: Where the data set's class makes an item.
+        modelless: Whether `uncork run` watched the program and saw no module at work.
     """
 
     cores: int | None
@@ -44,6 +45,7 @@ class Machine(Measurement):
     optimizer: str
     anomaly: bool | None
     dataset: Location
+    modelless: bool = False
 
     @classmethod
     def of(cls, rank: Rank) -> "Machine":
@@ -66,6 +68,7 @@ class Machine(Measurement):
             optimizer=str(settings.get("optimizer") or ""),
             anomaly=_flag(settings.get("anomaly_detection")),
             dataset=_dataset(settings),
+            modelless=recording.run is not None and "threads" in settings and "model" not in settings,
         )
 
     def workers_for(self, load_ns: float, rest_ns: float, *, waiting: bool = False) -> int:

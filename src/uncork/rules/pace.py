@@ -26,4 +26,7 @@ def pace_advice(machine: Machine, *, compiled: bool, steady: bool) -> tuple[str,
         advice.append("compile")
     if machine.device in GRAPHS and steady:
         advice.append("cuda-graphs")
+    if machine.modelless:
+        # Code of one's own around single tensors: the loop is what to change, and there is no batch to enlarge.
+        return ("vectorise", *advice)
     return (*advice, "larger-work", "vectorise")
