@@ -65,7 +65,8 @@ def _parts(report: Report, options: Options) -> Iterator[RenderableType]:
     yield ""
     yield from _findings(report, options)
     yield from _thresholds(report, options)
-    if options.verbose or options.top or options.sort:
+    # Without a timeline (cProfile alone) the tables are all there is to show.
+    if options.verbose or options.top or options.sort or not report.ledger:
         for name in COLUMNS:
             yield from _table(report, name, options)
     yield from _doubts(report, options)
