@@ -1,6 +1,6 @@
 """Three small loops that the project recorded itself, with torch 2.13 on one thread of a CPU; a count by hand beside.
 
-``loader``: a data set in plain Python, no workers. ``conv``: two 5×5 convolutions. ``tiny``: 240 operators on 16 numbers.
+``loader``: a data set in plain Python, no workers. ``conv``: two 5×5 convolutions. ``tiny``: operators on 16 numbers.
 """
 
 import gzip
