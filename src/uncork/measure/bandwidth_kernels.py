@@ -25,13 +25,11 @@ class BandwidthKernels(Measurement):
         per_step: Number of such kernels, copies within the device and fills.
         by_class: (class of `uncork.kernels.CLASSES`, mean time per step in ns), the longest first.
         location: The operator that launches most of the time, and its place.
-        location_share: Its part of the time.
     """
 
     per_step: float
     by_class: tuple[tuple[str, int], ...]
     location: Location
-    location_share: float
 
     @classmethod
     def of(cls, rank: Rank) -> "BandwidthKernels":
@@ -47,23 +45,21 @@ class BandwidthKernels(Measurement):
         count = max(len(steps), 1)
         by_class = np.bincount(kernel_classes(timeline.events, device.row[rows]), dur, minlength=len(CLASSES))
         order = np.argsort(-by_class, kind="stable")
-        location, share = _heaviest(rank, timeline.launch_op[rows], dur)
         return cls(
             per_step=len(rows) / count,
             by_class=tuple((CLASSES[code], int(by_class[code]) // count) for code in order.tolist() if by_class[code]),
-            location=location,
-            location_share=share,
+            location=_heaviest(rank, timeline.launch_op[rows], dur),
         )
 
 
-def _heaviest(rank: Rank, op: IntArray, dur_ns: IntArray) -> tuple[Location, float]:
-    """Return the place whose operators launch most time, and its part of all.
+def _heaviest(rank: Rank, op: IntArray, dur_ns: IntArray) -> Location:
+    """Return the place whose operators launch most time.
 
     It is looked for among the longest calls of the operator that launches most.
     """
     known = op >= 0
     if not known.any():
-        return Location(), 0.0
+        return Location()
     used, back = np.unique(op[known], return_inverse=True)
     spent = np.bincount(back, dur_ns[known])
     names, of_name = np.unique(rank.timeline.events.name[rank.timeline.host.row[used]], return_inverse=True)
@@ -72,5 +68,4 @@ def _heaviest(rank: Rank, op: IntArray, dur_ns: IntArray) -> tuple[Location, flo
     sums: dict[Location, float] = {}
     for place, time in zip(locate(rank, used[mine]), spent[mine].tolist(), strict=True):
         sums[place] = sums.get(place, 0.0) + time
-    best = max(sums, key=sums.__getitem__)
-    return best, sums[best] / max(float(dur_ns.sum()), 1.0)
+    return max(sums, key=sums.__getitem__)

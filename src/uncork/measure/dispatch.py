@@ -13,7 +13,6 @@ from uncork.intervals import contains
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.syncs import READS_BACK
 from uncork.measure.whereabouts import busiest_line
-from uncork.operators import LAUNCH_CALL
 from uncork.timeline import Timeline
 
 IntArray = npt.NDArray[np.int64]
@@ -47,26 +46,20 @@ class Dispatch(Measurement):
     Args:
         ops: Operators, int64 (steps,).
         tiny: Those of them whose name's median own time is that of a call without work, int64 (steps,).
-        tiny_self_ns: Their own time on the host per step.
         launches: Kernels, int64 (steps,).
         graph_launches: Launches of whole graphs in all steps.
         kernel_ns: Mean duration of a kernel; 0 without any.
-        launch_ns: Mean duration of a launch call; 0 without any.
         most: Operators that cost the host most, by their own time.
         location: The user's line that calls most operators; else the module; nothing where neither is known.
-        location_share: Share of the operators that it calls.
     """
 
     ops: IntArray
     tiny: IntArray
-    tiny_self_ns: int
     launches: IntArray
     graph_launches: int
     kernel_ns: int
-    launch_ns: int
     most: tuple[OpCount, ...]
     location: Location
-    location_share: float
 
     @classmethod
     def of(cls, rank: Rank) -> "Dispatch":
@@ -86,22 +79,16 @@ class Dispatch(Measurement):
         most, median = _most(timeline, names, back, own)
         tiny = median[back] <= TINY_OP_NS
         kernels = np.flatnonzero(timeline.device.kind == int(Kind.KERNEL))
-        calls = (table.kind[host.row] == int(Kind.RUNTIME)) & table.name_is(LAUNCH_CALL)[host.row] & within
         graphs = (table.kind[host.row] == int(Kind.RUNTIME)) & within
         graphs &= table.name_is(lambda name: _GRAPH_LAUNCH in name)[host.row]
-        location, share = busiest_line(rank)
-        count = max(len(timeline.steps), 1)
         return cls(
             ops=_per_step(timeline, host.start_ns[ops]),
             tiny=_per_step(timeline, host.start_ns[ops[tiny]]),
-            tiny_self_ns=int(own[tiny].sum()) // count,
             launches=_per_step(timeline, timeline.device.start_ns[kernels]),
             graph_launches=int(graphs.sum()),
             kernel_ns=int(timeline.device.dur_ns[kernels].mean()) if len(kernels) else 0,
-            launch_ns=int(host.dur_ns[calls].mean()) if calls.any() else 0,
             most=most,
-            location=location,
-            location_share=share,
+            location=busiest_line(rank),
         )
 
     @property

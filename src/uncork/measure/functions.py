@@ -48,12 +48,10 @@ class Functions(Measurement):
     Args:
         functions: By self time, largest first; the user's own by total time are always among them.
         source: ``cprofile``, or ``trace`` where frames of a trace stand in for it.
-        watched_ns: Time that the functions together take.
     """
 
     functions: tuple[Function, ...]
     source: str
-    watched_ns: int
     table: ClassVar[str] = "functions"
 
     @classmethod
@@ -69,7 +67,6 @@ class Functions(Measurement):
         return cls(
             functions=tuple(one for one in by_self if one in kept),
             source="cprofile" if table is not None else "trace",
-            watched_ns=sum(one.self_ns for one in found),
         )
 
     def rows(self) -> Sequence[Mapping[str, Any]]:

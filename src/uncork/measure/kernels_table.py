@@ -11,7 +11,7 @@ from uncork.events import Kind
 from uncork.intervals import contains
 from uncork.kernels import CLASSES, kernel_classes
 from uncork.measure import Measurement, MissingEvidence, Rank
-from uncork.tensorcores import is_misaligned, matrix_precision, saves_arithmetic
+from uncork.tensorcores import is_misaligned, matrix_precision
 
 IntArray = npt.NDArray[np.int64]
 MOST_KERNELS = 100
@@ -60,7 +60,6 @@ class KernelTable(Measurement):
         class_ns: Class of kernel → time per step.
         precision_ns: What matrix kernels compute in → time per step; ``""`` where names do not say.
         misaligned_ns: Time per step of half-precision kernels that read one or two elements at a time.
-        unfit_conv_ns: Time per step of convolutions by Winograd or FFT kernels, which count fewer operations.
     """
 
     kernels: tuple[Kernel, ...]
@@ -69,7 +68,6 @@ class KernelTable(Measurement):
     class_ns: Mapping[str, int]
     precision_ns: Mapping[str, int]
     misaligned_ns: int
-    unfit_conv_ns: int
     table: ClassVar[str] = "kernels"
 
     @classmethod
@@ -107,8 +105,7 @@ class KernelTable(Measurement):
             device_ns=total // steps,
             class_ns=summed(kind_of, [True] * len(texts)),
             precision_ns=summed([matrix_precision(text) for text in texts], matrix),
-            misaligned_ns=summed(["x"] * len(texts), [is_misaligned(text) for text in texts]).get("x", 0),
-            unfit_conv_ns=summed(["x"] * len(texts), [saves_arithmetic(text) for text in texts]).get("x", 0),
+            misaligned_ns=int(spent[[is_misaligned(text) for text in texts]].sum()) // steps,
         )
 
     def rows(self) -> Sequence[Mapping[str, Any]]:

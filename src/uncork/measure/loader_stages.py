@@ -17,7 +17,6 @@ class Worker:
         number: The worker's number.
         batches: Batches it made.
         fetch_ns: Mean time for the items of a batch.
-        slowest_item_ns: Mean time of the slowest item of a batch.
         collate_ns: Mean time to put a batch together.
         serialise_ns: Mean time to hand a batch over.
         idle_ns: Mean time it waits for an order, per batch.
@@ -26,7 +25,6 @@ class Worker:
     number: int
     batches: int
     fetch_ns: int
-    slowest_item_ns: int
     collate_ns: int
     serialise_ns: int
     idle_ns: int
@@ -146,7 +144,6 @@ def _worker(spans: SpanTable, number: int) -> Worker:
         number=number,
         batches=int(_at(spans, "fetch", number).sum()),
         fetch_ns=_mean(spans, "fetch", number),
-        slowest_item_ns=_mean(spans, "item_max", number),
         collate_ns=_mean(spans, "collate", number),
         serialise_ns=_mean(spans, "serialise", number),
         idle_ns=_mean(spans, "idle", number),

@@ -4,9 +4,6 @@ import re
 
 from uncork.frames import is_users
 
-STAGES = ("read", "decode", "augment", "collate", "to_tensor")
-"""``read`` is waiting for disk, network or time; all others compute."""
-
 # The order decides where a name fits several. Files first: a library says more than a name.
 _FILES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("collate", re.compile(r"torch/utils/data/_utils/collate\.py")),
@@ -66,7 +63,9 @@ _USER_NAMES: tuple[tuple[str, re.Pattern[str]], ...] = (
 
 
 def stage_of(file: str, function: str) -> str:
-    """Return what a function does in a loader, one of `STAGES`, or empty where its name does not say.
+    """Return what a function does in a loader, or empty where its name does not say.
+
+    ``read`` is waiting for disk, network or time; ``decode augment collate to_tensor`` compute.
 
     Args:
         file: Its source file; empty or ``~`` for built-ins and operators.

@@ -20,7 +20,6 @@ class Machine(Measurement):
         memory_bytes: Memory of the host.
         torch: (major, minor) of PyTorch.
         device: ``cuda hip npu xpu mps``, or ``cpu`` where no device is listed and none works.
-        device_name: The driver's name of the first device, or empty.
         num_workers: Workers of the DataLoader.
         pin_memory: Whether the DataLoader pins its batches.
         persistent_workers: Whether its workers outlive an epoch.
@@ -36,7 +35,6 @@ class Machine(Measurement):
     memory_bytes: int | None
     torch: tuple[int, int] | None
     device: str
-    device_name: str
     num_workers: int | None
     pin_memory: bool | None
     persistent_workers: bool | None
@@ -59,7 +57,6 @@ class Machine(Measurement):
             memory_bytes=_count(recording.host.get("memory_bytes")),
             torch=_version(recording.versions.get("torch") or str(settings.get("torch", ""))),
             device=_kind(name, "hip" in recording.versions) if recording.devices or works else "cpu",
-            device_name=name,
             num_workers=_count(settings.get("num_workers")),
             pin_memory=_flag(settings.get("pin_memory")),
             persistent_workers=_flag(settings.get("persistent_workers")),

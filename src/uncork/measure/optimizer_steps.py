@@ -11,7 +11,6 @@ from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.loader import under
 
 STEP = re.compile(r"^Optimizer\.step#(?P<name>\w+)\.step")
-ZERO_GRAD = re.compile(r"^Optimizer\.zero_grad#")
 _UPDATE = re.compile(r"^aten::(add_|mul_|addcdiv_|addcmul_|lerp_|sub_|copy_|sqrt|div)$")
 _IDLE = ("dispatch", "py_short", "py_stack", "sync")
 _CPU = ("optimizer", "tiny", "py_short", "py_stack")
@@ -28,7 +27,6 @@ class OptimizerSteps(Measurement):
         cost_ns: Part of it in which nothing but calls and Python runs (with a device: and the device idles).
         ops: Operators per step.
         tensors: Tensors updated per step, by the update called most often.
-        zero_ops: Fills per step in ``zero_grad``.
     """
 
     name: str
@@ -37,7 +35,6 @@ class OptimizerSteps(Measurement):
     cost_ns: int
     ops: int
     tensors: int
-    zero_ops: int
 
     @classmethod
     def of(cls, rank: Rank) -> "OptimizerSteps":
@@ -49,7 +46,6 @@ class OptimizerSteps(Measurement):
             raise MissingEvidence("host")
         is_op &= contains(timeline.steps.intervals, host.start_ns)
         regions = np.flatnonzero(is_op & table.name_is(STEP)[host.row])
-        zeroing = np.flatnonzero(is_op & table.name_is(ZERO_GRAD)[host.row])
         count = max(len(timeline.steps), 1)
         below = np.flatnonzero(is_op & under(timeline, regions))
         names = table.names(host.row[below])
@@ -57,7 +53,6 @@ class OptimizerSteps(Measurement):
         ledger = rank.ledger
         causes = _IDLE if ledger.on_device else _CPU
         parts = [ledger.intervals[cause] for cause in causes if cause in ledger.intervals]
-        fills = is_op & under(timeline, zeroing) & table.name_is("aten::zero_")[host.row]
         updates = [name for name in names if _UPDATE.match(name)]
         return cls(
             name=_longest(table.names(host.row[regions]), host.dur_ns[regions].tolist()),
@@ -66,7 +61,6 @@ class OptimizerSteps(Measurement):
             cost_ns=sum(total_ns(intersect(part, spans)) for part in parts) // count,
             ops=len(below) // count,
             tensors=max((updates.count(name) for name in set(updates)), default=0) // count,
-            zero_ops=int(fills.sum()) // count,
         )
 
 

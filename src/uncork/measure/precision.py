@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from uncork.hardware import TENSOR_CORES_SINCE, TF32_SINCE, Peaks, capability, is_amd, peaks_of
+from uncork.hardware import BF16_SINCE, TENSOR_CORES_SINCE, TF32_SINCE, Peaks, capability, is_amd, peaks_of
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.kernels_table import KernelTable
 from uncork.measure.operator import Operator
@@ -26,7 +26,6 @@ class Precision(Measurement):
         step_ns: Mean duration of a step.
         matrix_ns: Precision → time per step; ``""`` where kernels do not say.
         product_fp32_ns: Time per step of matrix products in fp32 outside tensor cores.
-        conv_fp32_ns: Likewise of convolutions.
         misaligned_ns: Time per step of half-precision kernels that read one or two elements at a time.
         misaligned_kernel: The longest of those, or empty.
         tensor_cores: Whether the device has tensor (matrix) cores for half precision; None where it is not known.
@@ -41,7 +40,6 @@ class Precision(Measurement):
     step_ns: int
     matrix_ns: Mapping[str, int]
     product_fp32_ns: int
-    conv_fp32_ns: int
     misaligned_ns: int
     misaligned_kernel: str
     tensor_cores: bool | None
@@ -62,7 +60,6 @@ class Precision(Measurement):
         half = known is not None and "fp16" in known.peak_flop_per_s
         amd = is_amd(devices)
         products = [kernel for kernel in table.kernels if kernel.kind == "gemm" and kernel.precision == "fp32"]
-        convs = [kernel for kernel in table.kernels if kernel.kind == "conv" and kernel.precision == "fp32"]
         wide = [one.name for one in table.kernels if one.precision in WIDE and one.kind in {"gemm", "conv"}]
         slow = [kernel for kernel in table.kernels if is_misaligned(kernel.name)]
         operators = _operators(rank)
@@ -70,12 +67,11 @@ class Precision(Measurement):
             step_ns=table.step_ns,
             matrix_ns=table.precision_ns,
             product_fp32_ns=sum(kernel.device_ns for kernel in products),
-            conv_fp32_ns=sum(kernel.device_ns for kernel in convs),
             misaligned_ns=table.misaligned_ns,
             misaligned_kernel=slow[0].name if slow else "",
             tensor_cores=(half or None) if amd else None if major is None else major >= TENSOR_CORES_SINCE,
             tf32=False if amd else None if major is None else major >= TF32_SINCE,
-            bf16=(half or None) if amd else None if major is None else major >= TF32_SINCE,
+            bf16=(half or None) if amd else None if major is None else major >= BF16_SINCE,
             peaks=known,
             products=_launching(operators, {kernel.name for kernel in products}),
             wide=_launching(operators, set(wide)),

@@ -55,7 +55,6 @@ class RecordingQuality(Measurement):
         ends_early_share: Share of the window in which the device works after the last mark.
         first_use_share: Share of the window that goes to first uses.
         busy_share: Share of the window in which the device (or an operator) works.
-        unknown_share: Share of the window, without first uses, that is unexplained or waits for unrecorded work.
         overhead_share: Share of the window in which the profiler works itself.
         has_stacks: Whether Python frames or stacks occur.
         has_shapes: Whether shapes occur.
@@ -87,7 +86,6 @@ class RecordingQuality(Measurement):
     ends_early_share: float
     first_use_share: float
     busy_share: float
-    unknown_share: float
     overhead_share: float
     has_stacks: bool
     has_shapes: bool
@@ -107,7 +105,6 @@ class RecordingQuality(Measurement):
         linked = device.launch >= 0
         wall = max(int(ledger.step_ns.sum()), 1)
         spent = dict(zip(ledger.causes, ledger.ns.sum(axis=1).tolist(), strict=True))
-        first_use = spent.get("first_use", 0)
         own = intervals(*_spans(table, table.of_kind(Kind.OVERHEAD)))
         return cls(
             events=len(table),
@@ -131,9 +128,8 @@ class RecordingQuality(Measurement):
             left_out_ns=timeline.steps.left_out_ns,
             marked=timeline.steps.marked,
             ends_early_share=timeline.steps.ends_early_share,
-            first_use_share=first_use / wall,
+            first_use_share=spent.get("first_use", 0) / wall,
             busy_share=int(ledger.busy_ns.sum()) / wall,
-            unknown_share=(spent.get("unexplained", 0) + spent.get("unrecorded", 0)) / max(wall - first_use, 1),
             overhead_share=int(covered_ns(own, *timeline.window)) / max(total_ns(timeline.steps.intervals), 1),
             **_extras(table, rank.deep.events),
             clipped=host.clipped,

@@ -31,15 +31,15 @@ def locate(rank: Rank, slices: IntArray) -> list[Location]:
     ]
 
 
-def busiest_line(rank: Rank) -> tuple[Location, float]:
-    """Return the user's line (where no line is known: the module) that most operators belong to, and its share."""
+def busiest_line(rank: Rank) -> Location:
+    """Return the user's line (where no line is known: the module) that most operators belong to."""
     tree = rank.deep_calltree
     timeline = rank.deep
     ops = np.flatnonzero(tree.is_op & ~contains(timeline.loader_waits, timeline.host.start_ns))
     place = tree.place[ops] if len(tree.places) else tree.module[ops]
     counts = np.bincount(place[place >= 0])
     if not len(counts):
-        return Location(), 0.0
+        return Location()
     best = int(counts.argmax())
     inside = ops[place == best]
     modules = tree.module[inside]
@@ -50,7 +50,7 @@ def busiest_line(rank: Rank) -> tuple[Location, float]:
         file=at.file if at else None,
         line=at.line if at else None,
         function=at.function if at else None,
-    ), float(counts[best]) / len(ops)
+    )
 
 
 def _location(tree: CallTree, place: int) -> Location:

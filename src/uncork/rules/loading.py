@@ -25,7 +25,7 @@ def stage_cost(
     """Return what a stage costs where the step waits for data and the stage is a large part of making it.
 
     Args:
-        stage: One of `uncork.measure.loader_words.STAGES`.
+        stage: One that `uncork.measure.loader_words.stage_of` returns.
         codes: The loading by function.
         ledgers: Where the steps' time went.
         stages: The recorder's times: a wait that is not for making batches is not the items' fault.

@@ -27,7 +27,6 @@ NO_MODULE = "page.no_module"
 """Key of what the page calls work outside every module."""
 RECORDER_FRAME = "uncork/capture/"
 """Frames of the recorder itself are seen through: what they call belongs to who called them."""
-WEIGHTS = ("device_ns", "self_ns", "idle_ns", "bytes")
 
 
 @dataclass(frozen=True, eq=False)
