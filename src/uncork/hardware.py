@@ -35,7 +35,6 @@ class Peaks:
         measured_flop_per_s: Largest matrix product somebody measured, by precision.
         peak_bytes_per_s: Vendor's memory bandwidth.
         link_bytes_per_s: Device to device, one direction, or None.
-        pcie_bytes_per_s: Host to device, one direction, or None.
         source: Where the figures are from.
     """
 
@@ -46,7 +45,6 @@ class Peaks:
     peak_bytes_per_s: float
     measured_flop_per_s: Mapping[str, float] = field(default_factory=dict)
     link_bytes_per_s: float | None = None
-    pcie_bytes_per_s: float | None = None
     source: str = ""
 
     def matrix_flop_per_s(self, precision: str) -> float | None:
@@ -120,6 +118,5 @@ def _entry(entry: Mapping[str, object]) -> Peaks:
         peak_bytes_per_s=scaled("memory", _GIGA) or 0.0,
         measured_flop_per_s=by_precision("measured"),
         link_bytes_per_s=scaled("link", _GIGA),
-        pcie_bytes_per_s=scaled("pcie", _GIGA),
         source=str(entry["source"]),
     )

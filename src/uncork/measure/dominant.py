@@ -41,13 +41,11 @@ class Dominant(Measurement):
 
     Args:
         heaviest: Largest first.
-        compute_ns: Time per step of everything that computes.
         step_ns: Mean duration of a step.
         on_device: Whether a device computes; else the host.
     """
 
     heaviest: tuple[Heavy, ...]
-    compute_ns: int
     step_ns: int
     on_device: bool
 
@@ -72,7 +70,7 @@ class Dominant(Measurement):
         if on_device and 2 * sum(heavy.ns for heavy in computing) < _compute_ns(rank.made(KernelTable)):
             # Graph replays and lost links: the operators around the launches do not show what runs.
             return _of_kernels(rank.made(KernelTable))
-        return cls(tuple(computing[:MOST]), sum(heavy.ns for heavy in computing), table.step_ns, on_device)
+        return cls(tuple(computing[:MOST]), table.step_ns, on_device)
 
     def share(self, ns: int) -> float:
         """Return the share of the step that some time is."""
@@ -103,7 +101,7 @@ def _of_kernels(table: KernelTable) -> Dominant:
                 precision=kernel.precision, kernel=kernel.name, kernel_class=kernel.kind,
             )  # fmt: skip
             computing.append(Heavy(operator, _kind(operator), kernel.device_ns))
-    return Dominant(tuple(computing[:MOST]), _compute_ns(table), table.step_ns, on_device=True)
+    return Dominant(tuple(computing[:MOST]), table.step_ns, on_device=True)
 
 
 def _kind(operator: Operator) -> str:

@@ -33,13 +33,11 @@ class Run:
     Args:
         ops: Names, in order, without ``aten::``.
         times: How often in a step.
-        host_ns: Time on the host per step, from the first operator's start to the last one's end.
         location: The user's frame around it, where known.
     """
 
     ops: tuple[str, ...]
     times: float
-    host_ns: int
     location: Location
 
 
@@ -107,4 +105,4 @@ def _runs(rank: Rank, outer: IntArray, begin: IntArray, finish: IntArray) -> tup
         count[key] += 1
         time[key] += int(host.end_ns[outer[last]] - host.start_ns[outer[first]])
     order = sorted(time, key=lambda key: (-time[key], key[0]))
-    return tuple(Run(key[0], count[key] / steps, time[key] // steps, key[1]) for key in order[:MOST_RUNS])
+    return tuple(Run(key[0], count[key] / steps, key[1]) for key in order[:MOST_RUNS])

@@ -24,7 +24,6 @@ class Inference(Measurement):
         builds_graph: Whether operators still record a graph for a backward pass.
         dropout_ns: Time in dropout.
         norm_ns: Time in batch norms that compute statistics of the batch.
-        norms: How many of those there are per step.
         largest: The operator of them that takes most time, None without any.
         step_ns: Mean duration of a step.
         training: What the live model said of itself; None where nothing says.
@@ -34,7 +33,6 @@ class Inference(Measurement):
     builds_graph: bool
     dropout_ns: int
     norm_ns: int
-    norms: float
     largest: Operator | None
     step_ns: int
     training: bool | None
@@ -60,7 +58,6 @@ class Inference(Measurement):
             builds_graph=bool((numbers[tree.is_op] >= 0).any()),
             dropout_ns=sum(map(table.weight_ns, dropout)),
             norm_ns=sum(map(table.weight_ns, norms)),
-            norms=sum(part.calls_per_step for part in norms),
             largest=max((*dropout, *norms), key=table.weight_ns, default=None),
             step_ns=table.step_ns,
             training=said if isinstance(said, bool) else None,

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from uncork.events import Kind
-from uncork.intervals import covered_ns, intersect, intervals, subtract
+from uncork.intervals import covered_ns, intersect, intervals, subtract, total_ns
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.operators import LOADER_FRAME, operator_class
 from uncork.timeline import Timeline
@@ -33,8 +33,7 @@ class LoaderWait(Measurement):
         longest_ns: The longest single wait.
         starts: Iterators made in the steps, one per epoch.
         start_ns: Waits right after an iterator was made, in all steps: with workers they hold the workers' start.
-        op_ns: Time per step in operators that run under it: with ``single`` the loading's own tensor work.
-        collate_ns: Part of `op_ns` in stacking a batch together.
+        collate_ns: Time per step in stacking a batch together under it.
     """
 
     wait_ns: IntArray
@@ -44,7 +43,6 @@ class LoaderWait(Measurement):
     longest_ns: int
     starts: int
     start_ns: int
-    op_ns: int
     collate_ns: int
 
     @classmethod
@@ -60,7 +58,6 @@ class LoaderWait(Measurement):
         inside = covered_ns(spans, steps.start_ns, steps.end_ns)
         quiet = subtract(spans, timeline.device_busy)
         dur = host.dur_ns[places]
-        op_ns, collate_ns = _operators(timeline, places)
         fresh = _starts(timeline, places)
         count = max(len(steps.start_ns), 1)
         return cls(
@@ -71,8 +68,7 @@ class LoaderWait(Measurement):
             longest_ns=int(dur.max()) if len(dur) else 0,
             starts=int(fresh.sum()),
             start_ns=int(dur[fresh].sum()),
-            op_ns=op_ns // count,
-            collate_ns=collate_ns // count,
+            collate_ns=_collate_ns(timeline, places) // count,
         )
 
     @property
@@ -156,15 +152,12 @@ def iterator(timeline: Timeline, places: IntArray) -> str:
     return "multi" if any("MultiProcess" in name or "_get_data" in name for name in names) else "named"
 
 
-def _operators(timeline: Timeline, places: IntArray) -> tuple[int, int]:
-    """Return the time in operators under the loader's next, and the part in stacking batches directly below it."""
+def _collate_ns(timeline: Timeline, places: IntArray) -> int:
+    """Return the time in stacking batches directly below the loader's next, in all steps."""
     host, table = timeline.host, timeline.events
     is_op = (table.kind[host.row] == int(Kind.CPU_OP)) & under(timeline, places)
     outer = np.flatnonzero(is_op)
     outer = outer[host.ancestor_where(is_op, host.parent[outer]) < 0]
-    spans = intervals(host.start_ns[outer], host.end_ns[outer])
     joins = outer[table.name_is(_COLLATE_OP)[host.row[outer]]]
-    within = intervals(timeline.steps.start_ns, timeline.steps.end_ns)
-    both = [intersect(one, within) for one in (spans, intervals(host.start_ns[joins], host.end_ns[joins]))]
-    op_ns, collate_ns = (int((one[:, 1] - one[:, 0]).sum()) for one in both)
-    return op_ns, collate_ns
+    spans = intervals(host.start_ns[joins], host.end_ns[joins])
+    return total_ns(intersect(spans, timeline.steps.intervals))

@@ -62,11 +62,9 @@ class LoaderCode(Measurement):
 
     Args:
         parts: The largest first; shares sum to at most 1.
-        source: Where this is from: ``frames`` (Python frames of a trace), ``functions`` (cProfile), ``samples``.
     """
 
     parts: tuple[Part, ...]
-    source: str
 
     @classmethod
     def of(cls, rank: Rank) -> "LoaderCode":
@@ -74,12 +72,11 @@ class LoaderCode(Measurement):
         samples = rank.recording.stacks
         # With workers the main process only waits: what its frames show is no loading.
         alone = iterator(rank.deep, next_calls(rank.deep)) != "multi"
-        parts, source = _from_frames(rank.deep) if alone else [], "frames"
+        parts = _from_frames(rank.deep) if alone else []
         if not parts and alone and rank.recording.functions is not None:
-            made = parts_of_functions(rank.recording.functions)
-            parts, source = [Part(*one) for one in made], "functions"
+            parts = [Part(*one) for one in parts_of_functions(rank.recording.functions)]
         if not parts:
-            parts, source = _from_samples(samples), "samples"
+            parts = _from_samples(samples)
         if not parts and not loads_nothing(rank):
             raise MissingEvidence("stacks")
         parts.sort(key=lambda part: (-part.share, part.file, part.line, part.stage))
@@ -87,7 +84,7 @@ class LoaderCode(Measurement):
             replace(part, line=sampled_line(part.file, part.line, part.function, samples))
             for part in parts[:MOST_PARTS]
         ]
-        return cls(tuple(exact), source)
+        return cls(tuple(exact))
 
     def share(self, stage: str) -> float:
         """Return the share of the loading time in one stage."""

@@ -21,7 +21,6 @@ class Loops(Measurement):
         takes: How often it does so per step.
         ops: Operators per step in the loop.
         host_ns: Their time on the host, that of their backward pass included.
-        device_ns: Time of the device work that they launch.
         largest: The operator that takes elements there; None where there is none.
         known_place: Whether the place is a line or a module; else it is the whole program.
         step_ns: Mean duration of a step.
@@ -31,7 +30,6 @@ class Loops(Measurement):
     takes: float
     ops: float
     host_ns: int
-    device_ns: int
     largest: Operator | None
     known_place: bool
     step_ns: int
@@ -53,7 +51,7 @@ class Loops(Measurement):
         most = max(takes, key=lambda place: takes[place], default=None)
         parts = places.get(most, [])
         taking = [part for part in parts if part.name in _TAKING_OUT]
-        turns = sum(part.calls_per_step for part in parts if part.name in _TAKING_OUT)
+        turns = takes.get(most, 0.0)
         calls: dict[str, float] = defaultdict(float)
         for part in parts:
             calls[part.name] += part.calls_per_step
@@ -61,10 +59,9 @@ class Loops(Measurement):
         parts = [part for part in parts if calls[part.name] >= turns * LEAST_CALLS_PER_TURN]
         again = [part for part in backward[most] if part.calls_per_step >= turns * LEAST_CALLS_PER_TURN]
         return cls(
-            takes=takes.get(most, 0.0),
+            takes=turns,
             ops=sum(part.calls_per_step for part in parts),
             host_ns=sum(part.cpu_self_ns for part in (*parts, *again)),
-            device_ns=sum(part.device_self_ns for part in (*parts, *again)),
             largest=max(taking, key=lambda part: part.calls, default=None),
             known_place=most is not None,
             step_ns=table.step_ns,

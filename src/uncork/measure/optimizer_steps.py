@@ -23,15 +23,13 @@ class OptimizerSteps(Measurement):
     Args:
         name: Class of the optimizer, the one that takes longest.
         kind: ``for-loop``, ``foreach`` or ``fused``; empty where there is none.
-        span_ns: Time on the host per step.
-        cost_ns: Part of it in which nothing but calls and Python runs (with a device: and the device idles).
+        cost_ns: Time on the host per step in which nothing but calls and Python runs (and a device, if any, idles).
         ops: Operators per step.
         tensors: Tensors updated per step, by the update called most often.
     """
 
     name: str
     kind: str
-    span_ns: int
     cost_ns: int
     ops: int
     tensors: int
@@ -57,7 +55,6 @@ class OptimizerSteps(Measurement):
         return cls(
             name=_longest(table.names(host.row[regions]), host.dur_ns[regions].tolist()),
             kind=_kind(set(names), len(timeline.device) > 0) if len(regions) else "",
-            span_ns=total_ns(spans) // count,
             cost_ns=sum(total_ns(intersect(part, spans)) for part in parts) // count,
             ops=len(below) // count,
             tensors=max((updates.count(name) for name in set(updates)), default=0) // count,

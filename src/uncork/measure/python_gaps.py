@@ -55,13 +55,11 @@ class GapSite:
         purpose: One of `PURPOSES` or `WRAPPERS`, or empty: the program's own work.
         location: The user's frame around it; nothing where no frame is the user's.
         share: Share of the time in which Python runs and no operator.
-        calls: How often the frame is entered in a step.
     """
 
     purpose: str
     location: Location
     share: float
-    calls: float
 
 
 @dataclass(frozen=True)
@@ -172,13 +170,11 @@ def _sites(timeline: Timeline, gaps: IntArray) -> list[GapSite]:
         purpose = purpose_of(table.strings.text(why)) if why >= 0 else ""
         purpose = purpose or (purpose_of(table.strings.text(leaf), WRAPPERS) if leaf >= 0 else "")
         merged[who, purpose] = merged.get((who, purpose), 0.0) + time_ns
-    entered = np.bincount(name[host.track == timeline.main_track], minlength=len(table.strings))
     sites = [
         GapSite(
             purpose=why,
             location=frame_location(table.strings.text(who)) if who >= 0 else Location(),
             share=min(time_ns / total, 1.0),
-            calls=float(entered[who]) / max(len(timeline.steps), 1) if who >= 0 else 0.0,
         )
         for (who, why), time_ns in merged.items()
     ]

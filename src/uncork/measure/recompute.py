@@ -16,7 +16,6 @@ class Recompute(Measurement):
 
     Args:
         recompute_ns: Time of recomputed operators.
-        forward_ns: Time of forward operators.
         largest: The recomputed operator that takes most time, None without any.
         peak_bytes: Most memory reserved on the device, None where not recorded.
         capacity_bytes: Memory of the device, None where not known.
@@ -24,7 +23,6 @@ class Recompute(Measurement):
     """
 
     recompute_ns: int
-    forward_ns: int
     largest: Operator | None
     peak_bytes: int | None
     capacity_bytes: int | None
@@ -34,11 +32,9 @@ class Recompute(Measurement):
     def of(cls, rank: Rank) -> "Recompute":
         """Return the recomputation of a rank."""
         table = rank.made(OperatorTable)
-        parts = operator_parts(rank)
-        again = [part for part in parts if part.phase == "recompute"]
+        again = [part for part in operator_parts(rank) if part.phase == "recompute"]
         return cls(
             recompute_ns=sum(map(table.weight_ns, again)),
-            forward_ns=sum(table.weight_ns(part) for part in parts if part.phase == "forward"),
             largest=max(again, key=table.weight_ns, default=None),
             peak_bytes=_peak_bytes(rank),
             capacity_bytes=next((one.memory_bytes for one in rank.recording.devices if one.memory_bytes), None),
