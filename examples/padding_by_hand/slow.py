@@ -37,7 +37,8 @@ def train(collate):
     torch.manual_seed(0)
     torch.set_num_threads(1)  # the model is too small for more
     model = nn.Sequential(
-        nn.Conv1d(1, 8, 5, stride=4), nn.ReLU(), nn.AdaptiveAvgPool1d(1), nn.Flatten(), nn.Linear(8, 1)
+        *(nn.Conv1d(1, 48, 9), nn.ReLU(), nn.Conv1d(48, 48, 9), nn.ReLU()),
+        *(nn.AdaptiveAvgPool1d(1), nn.Flatten(), nn.Linear(48, 1)),
     )
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
     for batch, means in DataLoader(Signals(16 * BATCHES), batch_size=16, collate_fn=collate):
