@@ -77,8 +77,7 @@ def _line(
 
 
 def _busy(ledger: StepLedger) -> float | None:
-    wall = int(ledger.step_ns.sum())
-    return int(ledger.busy_ns.sum()) / wall if wall else None
+    return ledger.busy_share if ledger.step_ns.any() else None
 
 
 def _busy_spread(ledger: StepLedger) -> float | None:

@@ -139,7 +139,7 @@ def _times_longer(quality: Sequence[Quality]) -> float:
 def _well_used(measured: Sequence[Measured], job: Job, findings: Sequence[Finding]) -> bool:
     """Return whether busy devices compute near their roofline, and no rule knows what would help."""
     known = [one for each in measured if isinstance(one := each.get(Headroom), Headroom)]
-    busy = min(int(one.busy_ns.sum()) / max(int(one.step_ns.sum()), 1) for one in job.ledgers)
+    busy = min(one.busy_share for one in job.ledgers)
     near = all(one.known_share >= ROOFLINE_KNOWN and one.attained_share >= ROOFLINE_ATTAINED for one in known)
     helped = any(one.bottleneck in CLASSES and one.gain.high >= WORTH_SHARE for one in findings)
     return len(known) == len(measured) and near and busy >= WELL_BUSY and not helped

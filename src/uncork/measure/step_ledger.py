@@ -51,6 +51,12 @@ class StepLedger(Measurement):
         """Return the mean wall time of a step without first-use time."""
         return int(self.step_ns.mean()) - self.mean_ns("first_use") if len(self.step_ns) else 0
 
+    @property
+    def busy_share(self) -> float:
+        """Return the share of the steps in which the device (without one, an operator) works."""
+        total = int(self.step_ns.sum())
+        return int(self.busy_ns.sum()) / total if total else 0.0
+
     def share(self, *causes: str) -> float:
         """Return the share of the step that goes to some causes together."""
         return self.mean_ns(*causes) / self.mean_step_ns if self.mean_step_ns else 0.0

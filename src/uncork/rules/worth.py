@@ -57,12 +57,6 @@ def charge_causes(ledgers: Ranks[StepLedger], *causes: str) -> Charge:
     return charge(ledgers, [ledger.mean_ns(*causes) for ledger in ledgers])
 
 
-def busy_share(ledger: StepLedger) -> float:
-    """Return the share of the steps in which the device (without one, an operator) works."""
-    total = int(ledger.step_ns.sum())
-    return int(ledger.busy_ns.sum()) / total if total else 0.0
-
-
 def sure(ledger: StepLedger, confidence: float) -> float:
     """Return a confidence, less where a single step was seen."""
     return confidence if len(ledger.step_ns) > 1 else confidence * 0.85

@@ -7,7 +7,7 @@ from uncork.measure import Ranks
 from uncork.measure.dominant import Dominant, Heavy
 from uncork.measure.step_ledger import StepLedger
 from uncork.rules.rule import rule
-from uncork.rules.worth import busy_share, charge, sure
+from uncork.rules.worth import charge, sure
 
 LEAST_SHARE = 0.2
 """The largest operator must take a fifth of the step; TraceLens keeps groups from half a percent on, as a list."""
@@ -51,7 +51,7 @@ def dominant_operator(dominants: Ranks[Dominant], ledgers: Ranks[StepLedger]) ->
         evidence = [
             Evidence("top_operators_share", together, "share", FEW_OPERATORS_SHARE),
             Evidence("operator_share", share, "share", NEXT_SHARE),
-            Evidence("busy_share", busy_share(ledger), "share", BUSY_SHARE),
+            Evidence("busy_share", ledger.busy_share, "share", BUSY_SHARE),
         ]
         if operator.roofline_share is not None and not operator.over_peak:
             evidence.append(Evidence("roofline_share", operator.roofline_share, "share"))

@@ -7,7 +7,7 @@ from uncork.measure.loader_code import LoaderCode
 from uncork.measure.machine import Machine
 from uncork.measure.step_ledger import StepLedger
 from uncork.rules.rule import rule
-from uncork.rules.worth import NOTABLE_SHARE, busy_share, charge, sure
+from uncork.rules.worth import NOTABLE_SHARE, charge, sure
 
 LOW_BUSY_SHARE = 0.3
 """The article's sign of a starved device (requirement R3.3)."""
@@ -39,7 +39,7 @@ def starved(
         Evidence("workers", 0, "count", 0, "="),
     ]
     if ledger.on_device:
-        evidence.append(Evidence("device_busy_share", busy_share(ledger), "share", LOW_BUSY_SHARE, "<"))
+        evidence.append(Evidence("device_busy_share", ledger.busy_share, "share", LOW_BUSY_SHARE, "<"))
     else:
         evidence.append(Evidence("loader_host_share", cost.share, "share", MOST_CPU_SHARE))
     if top:

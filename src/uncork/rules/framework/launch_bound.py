@@ -12,7 +12,7 @@ from uncork.measure.step_ledger import StepLedger
 from uncork.measure.syncs import Syncs
 from uncork.rules.pace import pace_advice, pace_ns
 from uncork.rules.rule import rule
-from uncork.rules.worth import NOTABLE_SHARE, busy_share, charge, sure
+from uncork.rules.worth import NOTABLE_SHARE, charge, sure
 
 SHORT_KERNEL_NS = 25_000
 """Mean kernel below which a job is launch-bound, fitted on measured runs by gpu-idle (50 µs gave a false alarm)."""
@@ -48,7 +48,7 @@ def launch_bound(
         location=replace(count.location, rank=cost.rank, op=count.leader.name),
         evidence=(
             Evidence("dispatch_idle_share", cost.share, "share", NOTABLE_SHARE),
-            Evidence("device_busy_share", busy_share(ledger), "share", WELL_USED_SHARE, "<"),
+            Evidence("device_busy_share", ledger.busy_share, "share", WELL_USED_SHARE, "<"),
             Evidence("kernel_mean", count.kernel_ns, "ns", SHORT_KERNEL_NS, "<"),
             Evidence("launches_per_step", float(count.launches.mean()), "count"),
             Evidence("operators_per_step", float(count.ops.mean()), "count"),
