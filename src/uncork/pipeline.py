@@ -9,7 +9,8 @@ from pathlib import Path
 from uncork import readers
 from uncork.executors import Executor
 from uncork.executors.local import Local
-from uncork.measure import Measured, Measurement, Missing, measure
+from uncork.measure import Measured, measure
+from uncork.measure.comm_summary import comm_summary
 from uncork.measure.facts import Facts
 from uncork.measure.waiting import with_waits
 from uncork.quality import gate
@@ -17,7 +18,7 @@ from uncork.reading_rules import class_evidence, disagreements
 from uncork.recording import Recording
 from uncork.report import Report
 from uncork.rules import assess
-from uncork.sections import comm_section, ledger_section, memory_section, run_section, tables_section, views_section
+from uncork.sections import ledger_section, memory_section, run_section, tables_section, views_section
 from uncork.verdict import judge
 
 Progress = Callable[[int, int, str], None]
@@ -52,7 +53,7 @@ def analyze(
 
 def measure_file(
     path: Path, *, views: bool = False, progress: Callable[[int, int], None] | None = None
-) -> list[dict[type[Measurement], Measurement | Missing]]:
+) -> list[Measured]:
     """Return the measurements of each rank in a file: this is what runs where the file lies."""
     return [measure(recording, views=views) for recording in readers.read(path, progress)]
 
@@ -82,7 +83,7 @@ def conclude(measured: Sequence[Measured]) -> Report:
         run=run_section(measured, numbers, step_ns),
         tables=tables_section(measured, numbers),
         memory=memory_section(measured, numbers),
-        comm=comm_section(measured, numbers),
+        comm=comm_summary(measured, numbers),
         views=views_section(measured, numbers),
     )
 

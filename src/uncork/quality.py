@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from uncork.findings import Quality
-from uncork.measure import Measured
+from uncork.measure import Measured, present
 from uncork.measure.busy_machine import BusyMachine
 from uncork.measure.facts import Facts
 from uncork.measure.quality import RecordingQuality
@@ -90,12 +90,12 @@ def _over_ranks(name: str, per_rank: Sequence[Sequence[Quality]]) -> Quality:
 
 
 def _of_job(measured: Sequence[Measured], numbers: Sequence[int]) -> Iterator[Quality]:
-    facts = [fact for one in measured if isinstance(fact := one.get(Facts), Facts)]
+    facts = present(measured, Facts)
     world = max((fact.world_size or 0 for fact in facts), default=0)
     if world > len(numbers):
         missing = world - len(numbers)
         yield Quality("missing-ranks", WARNING, missing / world, {"missing": missing, "world_size": world})
-    busy = [one for rank in measured if isinstance(one := rank.get(BusyMachine), BusyMachine)]
+    busy = present(measured, BusyMachine)
     worst = max(busy, key=lambda one: one.others_share, default=None)
     if worst and worst.others_share > OTHERS_SHARE and worst.idle_share < CROWDED_IDLE_SHARE:
         yield Quality("machine-busy", WARNING, None, {"others_share": worst.others_share})

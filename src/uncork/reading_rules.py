@@ -4,11 +4,14 @@ They are evidence, not the verdict: the ledger decides. Where they would say som
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from uncork.findings import Bottleneck, ClassEvidence, Evidence, Message, Verdict
-from uncork.measure import Measured, Measurement, Missing
+from uncork.measure import Measured, Measurement, present
 from uncork.measure.dispatch import Dispatch
 from uncork.measure.memory_use import MemoryUse
 from uncork.measure.operator import Operator
@@ -32,14 +35,13 @@ _TOP = 3
 
 def class_evidence(measured: Sequence[Measured]) -> tuple[ClassEvidence, ...]:
     """Return the evidence for and against each class; figures are means over the ranks that have them."""
-    found = [
-        *_compute(measured),
-        *_memory(measured),
-        *_data_loading(measured),
-        *_communication(measured),
-        *_framework(measured),
-    ]
-    return tuple(one for one in found if one is not None)
+    found = []
+    for line in LINES:
+        value = _mean(measured, line)
+        if value is not None and (value or line.metric not in _NOTHING_AT_ZERO):
+            evidence = Evidence(line.metric, value, line.unit, line.threshold, line.relation)
+            found.append(ClassEvidence(line.bottleneck, evidence))
+    return tuple(found)
 
 
 def disagreements(verdict: Verdict) -> tuple[Message, ...]:
@@ -56,39 +58,26 @@ def disagreements(verdict: Verdict) -> tuple[Message, ...]:
     return tuple(messages)
 
 
-def _mean(measured: Sequence[Measured], kind: type[Measurement], of: Callable[..., float | None]) -> float | None:
+def _mean(measured: Sequence[Measured], line: "Line") -> float | None:
     """Return the mean of a figure over the ranks that have it, None where none has."""
-    values = [of(value) for one in measured if not isinstance(value := one.get(kind, Missing(())), Missing)]
-    known = [value for value in values if value is not None]
+    known = [value for one in present(measured, line.kind) if (value := line.figure(one)) is not None]
     return float(np.mean(known)) if known else None
 
 
-def _line(
-    bottleneck: Bottleneck,
-    metric: str,
-    value: float | None,
-    threshold: float,
-    *,
-    relation: str = ">",
-    unit: str = "share",
-) -> ClassEvidence | None:
-    """Return a line of evidence, None where it was not measured."""
-    return None if value is None else ClassEvidence(bottleneck, Evidence(metric, value, unit, threshold, relation))
-
-
 def _busy(ledger: StepLedger) -> float | None:
-    return ledger.busy_share if ledger.step_ns.any() else None
+    """Return the share of the steps in which a device works; None without one."""
+    return ledger.busy_share if ledger.on_device and ledger.step_ns.any() else None
 
 
 def _busy_spread(ledger: StepLedger) -> float | None:
-    """Return how far the busy share of the steps varies: standard deviation over mean."""
-    if len(ledger.step_ns) < 3 or not ledger.step_ns.all():
+    """Return how far that share varies from step to step: standard deviation over mean."""
+    if not ledger.on_device or len(ledger.step_ns) < 3 or not ledger.step_ns.all():
         return None
     shares = ledger.busy_ns / ledger.step_ns
     return float(shares.std() / shares.mean()) if shares.mean() else None
 
 
-def _top_share(table: OperatorTable, wanted: Callable[[Operator], bool]) -> float | None:
+def _top_share(wanted: Callable[[Operator], bool], table: OperatorTable) -> float | None:
     """Return the share of the three largest operators of a kind in all operator time (the device's, if any)."""
     whole = table.device_ns if table.on_device else table.cpu_ns
     if not whole:
@@ -105,92 +94,60 @@ def _is_memory(one: Operator) -> bool:
     return one.kernel_class == "copy" or one.op_class == "memory"
 
 
-def _on_device(ledger: StepLedger, share: Callable[[StepLedger], float | None]) -> float | None:
-    return share(ledger) if ledger.on_device else None
+@dataclass(frozen=True)
+class Line:
+    """One threshold of the articles.
+
+    Args:
+        metric: Name of the evidence.
+        bottleneck: The class that it speaks for.
+        kind: The measurement that the figure is taken from.
+        figure: Returns a rank's figure from it, None where it has none.
+        relation: ``>`` or ``<``: how the figure stands to the threshold where it speaks for the class.
+        threshold: What the figure is held against.
+        unit: Of both.
+    """
+
+    metric: str
+    bottleneck: Bottleneck
+    kind: type[Measurement]
+    figure: Callable[[Any], float | None]
+    relation: str
+    threshold: float
+    unit: str = "share"
 
 
-def _compute(measured: Sequence[Measured]) -> list[ClassEvidence | None]:
-    kind = Bottleneck.COMPUTE
-    return [
-        _line(
-            kind,
-            "top_compute_share",
-            _mean(measured, OperatorTable, lambda table: _top_share(table, _is_compute)),
-            TOP_COMPUTE_SHARE,
-        ),
-        _line(kind, "busy_share", _mean(measured, StepLedger, lambda one: _on_device(one, _busy)), BUSY_SHARE),
-        _line(
-            kind,
-            "busy_spread_share",
-            _mean(measured, StepLedger, lambda one: _on_device(one, _busy_spread)),
-            STEADY_SPREAD,
-            relation="<",
-        ),
-    ]
+_DISPATCHING = ("dispatch", "py_short", "py_stack", "sync", "tiny")
+_NOTHING_AT_ZERO = frozenset({"exposed_comm_share"})
+"""Without collectives there is nothing to hold against a threshold."""
 
 
-def _memory(measured: Sequence[Measured]) -> list[ClassEvidence | None]:
-    kind = Bottleneck.MEMORY
-    return [
-        _line(
-            kind,
-            "top_memory_share",
-            _mean(measured, OperatorTable, lambda table: _top_share(table, _is_memory)),
-            TOP_MEMORY_SHARE,
-        ),
-        _line(
-            kind,
-            "near_capacity_share",
-            _mean(measured, MemoryUse, lambda use: (use.allocated_bytes or use.used_bytes) / use.capacity_bytes),
-            ALLOCATED_SHARE,
-        ),
-        _line(
-            kind,
-            "reserved_ratio",
-            _mean(
-                measured, MemoryUse, lambda use: use.used_bytes / use.allocated_bytes if use.allocated_bytes else None
-            ),
-            RESERVED_RATIO,
-            unit="ratio",
-        ),
-    ]
+def _share_of(*causes: str) -> Callable[[StepLedger], float]:
+    return lambda ledger: ledger.share(*causes)
 
 
-def _data_loading(measured: Sequence[Measured]) -> list[ClassEvidence | None]:
-    kind = Bottleneck.DATA_LOADING
-    return [
-        _line(
-            kind,
-            "busy_share",
-            _mean(measured, StepLedger, lambda one: _on_device(one, _busy)),
-            STARVED_BUSY_SHARE,
-            relation="<",
-        ),
-        _line(
-            kind,
-            "loader_share",
-            _mean(measured, StepLedger, lambda one: one.share("data_loading", "py_prep")),
-            LOADER_SHARE,
-        ),
-    ]
+def _near_capacity(use: MemoryUse) -> float:
+    return (use.allocated_bytes or use.used_bytes) / use.capacity_bytes
 
 
-def _communication(measured: Sequence[Measured]) -> list[ClassEvidence | None]:
-    share = _mean(measured, StepLedger, lambda one: one.share("comm", "comm_wait"))
-    return [_line(Bottleneck.COMMUNICATION, "exposed_comm_share", share or None, COMMUNICATION_SHARE)]
+def _reserved(use: MemoryUse) -> float | None:
+    return use.used_bytes / use.allocated_bytes if use.allocated_bytes else None
 
 
-def _framework(measured: Sequence[Measured]) -> list[ClassEvidence | None]:
-    kind = Bottleneck.FRAMEWORK
-    dispatching = ("dispatch", "py_short", "py_stack", "sync", "tiny")
-    return [
-        _line(
-            kind, "tiny_calls", _mean(measured, Dispatch, lambda one: float(one.tiny.sum())), TINY_CALLS, unit="count"
-        ),
-        _line(
-            kind,
-            "dispatch_idle_share",
-            _mean(measured, StepLedger, lambda one: one.share(*dispatching)),
-            DISPATCH_IDLE_SHARE,
-        ),
-    ]
+_C, _M, _D = Bottleneck.COMPUTE, Bottleneck.MEMORY, Bottleneck.DATA_LOADING
+_N, _F = Bottleneck.COMMUNICATION, Bottleneck.FRAMEWORK
+
+LINES = (
+    Line("top_compute_share", _C, OperatorTable, partial(_top_share, _is_compute), ">", TOP_COMPUTE_SHARE),
+    Line("busy_share", _C, StepLedger, _busy, ">", BUSY_SHARE),
+    Line("busy_spread_share", _C, StepLedger, _busy_spread, "<", STEADY_SPREAD),
+    Line("top_memory_share", _M, OperatorTable, partial(_top_share, _is_memory), ">", TOP_MEMORY_SHARE),
+    Line("near_capacity_share", _M, MemoryUse, _near_capacity, ">", ALLOCATED_SHARE),
+    Line("reserved_ratio", _M, MemoryUse, _reserved, ">", RESERVED_RATIO, "ratio"),
+    Line("busy_share", _D, StepLedger, _busy, "<", STARVED_BUSY_SHARE),
+    Line("loader_share", _D, StepLedger, _share_of("data_loading", "py_prep"), ">", LOADER_SHARE),
+    Line("exposed_comm_share", _N, StepLedger, _share_of("comm", "comm_wait"), ">", COMMUNICATION_SHARE),
+    Line("tiny_calls", _F, Dispatch, lambda one: float(one.tiny.sum()), ">", TINY_CALLS, "count"),
+    Line("dispatch_idle_share", _F, StepLedger, _share_of(*_DISPATCHING), ">", DISPATCH_IDLE_SHARE),
+)
+"""By class, in the order in which they are shown."""

@@ -7,8 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from uncork.ledger import CAUSES
-from uncork.measure import Measured, Missing
-from uncork.measure.comm_summary import comm_summary
+from uncork.measure import Measured, Missing, present
 from uncork.measure.facts import Facts
 from uncork.measure.step_ledger import StepLedger
 from uncork.measure.views.steps_view import StepsView
@@ -21,8 +20,7 @@ _MOST_ROWS = 200
 
 def ledger_section(measured: Sequence[Measured]) -> tuple[tuple[LedgerEntry, ...], int]:
     """Return the ledger as the mean over steps and ranks, and the step time that it sums to."""
-    ledgers = [ledger for one in measured if isinstance(ledger := one.get(StepLedger), StepLedger)]
-    ledgers = [ledger for ledger in ledgers if len(ledger.step_ns)]
+    ledgers = [ledger for ledger in present(measured, StepLedger) if len(ledger.step_ns)]
     if not ledgers:
         return (), 0
     means: dict[str, int] = {}
@@ -38,9 +36,9 @@ def ledger_section(measured: Sequence[Measured]) -> tuple[tuple[LedgerEntry, ...
 
 def run_section(measured: Sequence[Measured], numbers: Sequence[int], step_ns: int) -> Section:
     """Return what was observed: ranks, steps, devices, versions, flags, and the observer's own cost."""
-    facts = [fact for one in measured if isinstance(fact := one.get(Facts), Facts)]
+    facts = present(measured, Facts)
     first = facts[0]
-    ledgers = [ledger for one in measured if isinstance(ledger := one.get(StepLedger), StepLedger)]
+    ledgers = present(measured, StepLedger)
     steps = np.concatenate([ledger.step_ns for ledger in ledgers]) if ledgers else np.empty(0, np.int64)
     section: Section = {
         "sources": [fact.source for fact in facts],
@@ -120,12 +118,13 @@ def tables_section(measured: Sequence[Measured], numbers: Sequence[int]) -> dict
 
 def memory_section(measured: Sequence[Measured], numbers: Sequence[int]) -> Section | None:
     """Return sizes, peak and owners of the first rank that recorded them, or None."""
-    return _first_section("memory", measured, numbers)
-
-
-def comm_section(measured: Sequence[Measured], numbers: Sequence[int]) -> Section | None:
-    """Return what the collectives cost, or None where there are none."""
-    return comm_summary(measured, numbers)
+    for number, one in zip(numbers, measured, strict=True):
+        for kind, value in one.items():
+            if kind.section == "memory" and not isinstance(value, Missing):
+                content = value.content()
+                if content:
+                    return {"rank": number, **content}
+    return None
 
 
 def views_section(measured: Sequence[Measured], numbers: Sequence[int]) -> Section:
@@ -158,14 +157,3 @@ def ranks_shown(steps: Mapping[int, StepsView]) -> list[int]:
 
 
 _WITH_OTHERS = frozenset({"comm", "comm_wait"})
-
-
-def _first_section(name: str, measured: Sequence[Measured], numbers: Sequence[int]) -> Section | None:
-    """Return the section that some measurement offers, of the first rank that can."""
-    for number, one in zip(numbers, measured, strict=True):
-        for kind, value in one.items():
-            if kind.section == name and not isinstance(value, Missing):
-                content = value.content()
-                if content:
-                    return {"rank": number, **content}
-    return None

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from uncork.classes import CONTRIBUTES_SHARE, Shares, class_shares, excess_of
 from uncork.findings import CLASSES, Bottleneck, Finding, Message, Quality, Verdict
-from uncork.measure import Measured, Missing, Ranks
+from uncork.measure import Measured, Missing, Ranks, present
 from uncork.measure.collectives import Collectives
 from uncork.measure.headroom import Headroom
 from uncork.measure.matching import match
@@ -138,7 +138,7 @@ def _times_longer(quality: Sequence[Quality]) -> float:
 
 def _well_used(measured: Sequence[Measured], job: Job, findings: Sequence[Finding]) -> bool:
     """Return whether busy devices compute near their roofline, and no rule knows what would help."""
-    known = [one for each in measured if isinstance(one := each.get(Headroom), Headroom)]
+    known = present(measured, Headroom)
     busy = min(one.busy_share for one in job.ledgers)
     near = all(one.known_share >= ROOFLINE_KNOWN and one.attained_share >= ROOFLINE_ATTAINED for one in known)
     helped = any(one.bottleneck in CLASSES and one.gain.high >= WORTH_SHARE for one in findings)
@@ -154,7 +154,7 @@ def _job(measured: Sequence[Measured], numbers: Sequence[int]) -> Job | None:
     ]
     if not places:
         return None
-    ledgers = tuple(one for place in places if isinstance(one := measured[place][StepLedger], StepLedger))
+    ledgers = tuple(present([measured[place] for place in places], StepLedger))
     late = _lateness(measured, places, numbers, ledgers)
     per_rank = [class_shares(ledger) for ledger in ledgers]
     shares = {one: float(np.median([rank.mean[one] for rank in per_rank])) for one in CLASSES}

@@ -31,6 +31,7 @@ NAMED = {
     "MissingEvidence": ("missing.{}", "record.{}"),
     "NotAssessed": (),
     "Evidence": ("metric.{}",),
+    "Line": ("metric.{}",),
     "Quality": ("quality.{}",),
     "Message": ("{}",),
 }
@@ -41,6 +42,8 @@ def named_keys() -> Iterator[tuple[str, str]]:
     """Yield the texts that go with each id that the code spells out, and where."""
     for path in sorted(SOURCE.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.keyword) and node.arg == "metric" and isinstance(node.value, ast.Constant):
+                yield f"metric.{node.value.value}", f"{path.name}:{node.value.lineno}"
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in NAMED:
                 arguments = node.args if node.func.id == "MissingEvidence" else node.args[:1]
                 for argument in arguments:

@@ -107,7 +107,7 @@ class Measurement:
     Attributes:
         view: True for what only the page draws: measured when a page is asked for, and kept out of the JSON.
         table: Name of the report's table that ``rows()`` fills, or empty.
-        section: Name of the report's section (``memory``, ``comm``) that ``content()`` fills, or empty.
+        section: Name of the report's section (``memory``) that ``content()`` fills, or empty.
     """
 
     view: ClassVar[bool] = False
@@ -158,6 +158,12 @@ class Ranks(Sequence[T], Generic[T]):
 
 
 Measured = Mapping[type[Measurement], Measurement | Missing]
+"""The measurements of one rank, or what each lacks."""
+
+
+def present(measured: Sequence[Measured], kind: type[M]) -> list[M]:
+    """Return a measurement of the ranks that have it, in their order."""
+    return [value for one in measured if isinstance(value := one.get(kind), kind)]
 
 
 @cache
@@ -168,9 +174,7 @@ def measurements() -> tuple[type[Measurement], ...]:
     return tuple(sorted(Measurement.__subclasses__(), key=lambda kind: kind.__module__))
 
 
-def measure(
-    recording: Recording, number: int = 0, *, views: bool = False
-) -> dict[type[Measurement], Measurement | Missing]:
+def measure(recording: Recording, number: int = 0, *, views: bool = False) -> Measured:
     """Return every measurement of one rank, or what each lacks; with `views`, also what only the page draws."""
     rank = Rank(recording, number)
     done: dict[type[Measurement], Measurement | Missing] = {}

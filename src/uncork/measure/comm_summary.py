@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from uncork.measure import Measured, Ranks
+from uncork.measure import Measured, Ranks, present
 from uncork.measure.collectives import Collectives, bus_factor
 from uncork.measure.matching import Matched, match
 from uncork.measure.step_ledger import StepLedger
@@ -34,7 +34,7 @@ def comm_summary(measured: Sequence[Measured], numbers: Sequence[int]) -> dict[s
         # With one rank nobody can tell waiting from transfer.
         return {"ranks": ranks, "kinds": _kinds_of_one(values[0]), "transfer_known": False}
     matched = match(Ranks(values, ranks)).within_steps()
-    ledgers = [ledger for one in measured if isinstance(ledger := one.get(StepLedger), StepLedger)]
+    ledgers = present(measured, StepLedger)
     steps = max((len(ledger.step_ns) for ledger in ledgers), default=1)
     late = lateness(matched, ranks, float(np.mean([ledger.mean_step_ns for ledger in ledgers])) if ledgers else 0.0)
     return {
