@@ -7,12 +7,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from uncork.cli.output import add_output_options, emit, wants_page
+from uncork.cli.output import Subparsers, add_output_options, emit, wants_page
 
 if TYPE_CHECKING:
     from uncork.pipeline import Progress
-
-Subparsers = argparse._SubParsersAction  # noqa: SLF001 - argparse gives its type no public name
 
 
 def add(verbs: Subparsers[argparse.ArgumentParser]) -> None:

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from uncork.cli.analyze import Subparsers
+from uncork.cli.output import Subparsers, add_language, use_color, write
 from uncork.errors import UncorkError, UsageError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def add(verbs: Subparsers[argparse.ArgumentParser]) -> None:
     verb.add_argument("after", metavar="AFTER", help="run folder, trace, or JSON report")
     verb.add_argument("--html", metavar="FILE", help="write AFTER's report with what changed as one offline HTML page")
     verb.add_argument("--json", metavar="FILE", help="write the comparison as JSON; - for standard output")
-    verb.add_argument("--lang", choices=("en", "zh"), help="language (default: the locale's)")
+    add_language(verb)
     verb.add_argument("--top", type=int, default=10, metavar="N", help="operators shown (default 10)")
     verb.add_argument("--fail-if-slower", metavar="SHARE", help="exit 1 if steps got slower by more, as 5%%")
     verb.set_defaults(act=act)
@@ -33,7 +33,6 @@ def add(verbs: Subparsers[argparse.ArgumentParser]) -> None:
 
 def act(arguments: argparse.Namespace) -> int:
     """Print the comparison; return 1 if a gate was asked for and failed."""
-    from uncork.cli.output import use_color, write
     from uncork.compare import compare, dumps, load
     from uncork.locale import default_language
     from uncork.render import Options

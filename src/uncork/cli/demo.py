@@ -8,7 +8,7 @@ import tempfile
 from importlib import resources
 from pathlib import Path
 
-from uncork.cli.analyze import Subparsers
+from uncork.cli.output import Subparsers, add_language, write
 from uncork.errors import UncorkError
 
 
@@ -20,14 +20,13 @@ def add(verbs: Subparsers[argparse.ArgumentParser]) -> None:
         description="Run a small slow training job on this machine, diagnose it, run its fix, compare the two.",
     )
     verb.add_argument("-o", "--out", metavar="DIR", help="keep the run folders here (default: a temporary folder)")
-    verb.add_argument("--lang", choices=("en", "zh"), help="language (default: the locale's)")
+    add_language(verb)
     verb.set_defaults(act=act)
 
 
 def act(arguments: argparse.Namespace) -> int:
     """Run the loop: collect, recognise, locate, verify."""
     from uncork.cli import main
-    from uncork.cli.output import write
     from uncork.locale import default_language, say
 
     lang = arguments.lang or default_language()

@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 import difflib
 
-from uncork.cli.analyze import Subparsers
-from uncork.cli.output import use_color, write
+from uncork.cli.output import Subparsers, add_language, use_color, write
 from uncork.errors import UsageError
 
 
@@ -16,7 +15,7 @@ def add(verbs: Subparsers[argparse.ArgumentParser]) -> None:
         "explain", help="the manual page of a rule", description="Show what a rule finds, why it costs, what to do."
     )
     verb.add_argument("rule", metavar="RULE", help="a rule's id, as `uncork rules` lists them")
-    verb.add_argument("--lang", choices=("en", "zh"), help="language (default: the locale's)")
+    add_language(verb)
     verb.set_defaults(act=act)
 
 

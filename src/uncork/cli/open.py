@@ -7,7 +7,7 @@ import sys
 import webbrowser
 from pathlib import Path
 
-from uncork.cli.analyze import Subparsers
+from uncork.cli.output import Subparsers, add_language, write
 from uncork.errors import UncorkError
 
 
@@ -19,7 +19,7 @@ def add(verbs: Subparsers[argparse.ArgumentParser]) -> None:
         description="Show the HTML report of a run folder, or of any recording, in the browser.",
     )
     verb.add_argument("run", metavar="RUN", help="run folder, recording, or HTML report")
-    verb.add_argument("--lang", choices=("en", "zh"), help="language (default: the locale's)")
+    add_language(verb)
     verb.add_argument("--serve", action="store_true", help="for recordings too large for one file: serve it, here only")
     verb.set_defaults(act=act)
 
@@ -69,7 +69,6 @@ def find_page(path: Path, lang: str | None) -> Path:
         return path
     if path.is_dir() and (path / RunFolder.REPORT_HTML).is_file() and lang is None:
         return path / RunFolder.REPORT_HTML
-    from uncork.cli.output import write
     from uncork.locale import default_language
     from uncork.pipeline import analyze
     from uncork.render import Options, renderers

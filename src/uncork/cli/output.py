@@ -1,4 +1,4 @@
-"""The options all verbs share, and where their output goes."""
+"""What verbs share: their options, and where their output goes."""
 
 from __future__ import annotations
 
@@ -15,6 +15,13 @@ if TYPE_CHECKING:
     from uncork.render import Options
     from uncork.report import Report
 
+Subparsers = argparse._SubParsersAction  # noqa: SLF001 - argparse gives its type no public name
+
+
+def add_language(options: argparse._ActionsContainer) -> None:
+    """Add the option that says in which language."""
+    options.add_argument("--lang", choices=("en", "zh"), help="language (default: the locale's)")
+
 
 def add_output_options(verb: argparse.ArgumentParser) -> None:
     """Add the options that say what to print, in which language, and where."""
@@ -26,7 +33,7 @@ def add_output_options(verb: argparse.ArgumentParser) -> None:
         "--export", metavar="FORM=FILE", action="append", default=[], help="write another form: csv (the tables), "
         "perfetto (a trace with the findings in it), speedscope (flame graphs); may be repeated",
     )  # fmt: skip
-    out.add_argument("--lang", choices=("en", "zh"), help="language (default: the locale's)")
+    add_language(out)
     out.add_argument("--top", type=_rows, default=0, metavar="N", help="show the tables, N rows each")
     out.add_argument("--sort", default="", metavar="KEY", help="sort the tables by device_total, device_self, "
                      "cpu_total, cpu_self, calls or memory")  # fmt: skip

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 
-from uncork.cli.analyze import Subparsers
+from uncork.cli.output import Subparsers, add_language
 
 
 def add(verbs: Subparsers[argparse.ArgumentParser]) -> None:
     """Add the verb to the command line."""
     verb = verbs.add_parser("rules", help="list what uncork looks for", description="List what uncork looks for.")
-    verb.add_argument("--lang", choices=("en", "zh"), help="language (default: the locale's)")
+    add_language(verb)
     verb.set_defaults(act=act)
 
 

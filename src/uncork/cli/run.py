@@ -10,8 +10,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from uncork.cli.analyze import Subparsers, progress_bar
-from uncork.cli.output import add_output_options, emit
+from uncork.cli.analyze import progress_bar
+from uncork.cli.output import Subparsers, add_output_options, emit
 from uncork.errors import UncorkError, strict
 
 if TYPE_CHECKING:

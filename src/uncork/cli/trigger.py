@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from uncork.cli.analyze import Subparsers
+from uncork.cli.output import Subparsers
 
 
 def add(verbs: Subparsers[argparse.ArgumentParser]) -> None:
