@@ -80,12 +80,12 @@ def _of_rank(measured: Measured) -> Iterator[Quality]:
 def _over_ranks(name: str, per_rank: Sequence[Sequence[Quality]]) -> Quality:
     """Return one entry for all ranks: blocking only where at least half of them block."""
     entries = [one for rank in per_rank for one in rank if one.id == name]
-    severity = min((one.severity for one in entries), key=SEVERITIES.index)
+    worst = min(entries, key=lambda one: SEVERITIES.index(one.severity))
+    severity = worst.severity
     if severity == BLOCKING and 2 * sum(one.severity == BLOCKING for one in entries) < len(per_rank):
         severity = WARNING
     shares = [one.share_affected for one in entries if one.share_affected is not None]
     share = float(np.mean(shares)) if shares else None
-    worst = next(one for one in entries if one.severity == entries[0].severity)
     return Quality(name, severity, share, {**worst.params, "ranks": len(entries)})
 
 

@@ -56,7 +56,7 @@ class Report:
         clear: Ids of the rules that looked and found nothing.
         quality: What limits the conclusions.
         run: Device, ranks, steps, versions, flags, observer overhead: plain values with the unit in the name.
-        tables: ``operators kernels functions collectives``: rows of plain values with the unit in the name.
+        tables: ``operators kernels functions regions collectives copies``: rows of plain values, the unit in the name.
         memory: Sizes, peak and owners, or None where nothing was recorded.
         comm: Collectives over the ranks, or None.
         views: What the page draws; never in the JSON.

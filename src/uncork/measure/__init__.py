@@ -106,7 +106,7 @@ class Measurement:
 
     Attributes:
         view: True for what only the page draws: measured when a page is asked for, and kept out of the JSON.
-        table: Name of the report's table that ``rows()`` fills, or empty.
+        table: Name of the report's table that ``rows()`` fills, or empty; people see those of `uncork.render.tables`.
         section: Name of the report's section (``memory``) that ``content()`` fills, or empty.
     """
 

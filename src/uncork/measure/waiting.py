@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from uncork.measure import Measured, Measurement, Missing, Ranks
+from uncork.measure import Measured, Ranks
 from uncork.measure.collectives import Collectives
 from uncork.measure.matching import Matched, match
 from uncork.measure.step_ledger import StepLedger
@@ -89,8 +89,7 @@ def with_waits(measured: Sequence[Measured], numbers: Sequence[int]) -> list[Mea
         ledger = measured[place].get(StepLedger)
         if isinstance(ledger, StepLedger) and "comm" in ledger.causes and len(matched):
             apart = _apart(ledger, matched.steps - values[column].first_step, waited[column])
-            changed: dict[type[Measurement], Measurement | Missing] = {**measured[place], StepLedger: apart}
-            done[place] = changed
+            done[place] = {**measured[place], StepLedger: apart}
     return done
 
 

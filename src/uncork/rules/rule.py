@@ -71,6 +71,7 @@ class Rule:
     def _gather(
         kind: type[Measurement], ranks: Sequence[Measured], numbers: Sequence[int], able: Sequence[int]
     ) -> Ranks[Measurement] | None:
+        """Return a measurement of the ranks that take part; None where one of them lacks it."""
         values = [ranks[place][kind] for place in able]
         if any(isinstance(value, Missing) for value in values):
             return None
@@ -96,7 +97,8 @@ def rule(*, hidden_by: tuple[str, ...] = ()) -> Callable[[Predicate], Predicate]
     """Return a decorator that declares a function as the rule of its file.
 
     The rule's id is the file's name, its class the folder's, and the measurements it needs are its parameters'
-    annotations: ``Ranks[LoaderWait]``, or ``Ranks[LoaderWait] | None`` where it can do without.
+    annotations: ``Ranks[LoaderWait]``, or ``Ranks[LoaderWait] | None`` where it can do without. All hold the same
+    ranks in the same order; what only the ranks together can lack, the rule says by raising `MissingEvidence`.
 
     Args:
         hidden_by: Ids of rules whose finding explains this one away.
