@@ -58,6 +58,7 @@ def main() -> None:
         best: dict[str, dict[str, float]] = {}
         with tempfile.TemporaryDirectory() as folder:
             for _ in range(asked.rounds):
+                shutil.rmtree(Path(folder) / "run", ignore_errors=True)  # a run folder that is taken is refused
                 for name, front in ways(Path(folder)).items():
                     got = loop_figures([*front, "programs.py", program, str(asked.steps)])
                     best[name] = min(best.get(name, got), got, key=lambda one: one["cpu_s"])
