@@ -100,6 +100,11 @@ class Steps:
         """Return the time that belongs to any step."""
         return intervals(self.start_ns, self.end_ns)
 
+    def at(self, when_ns: IntArray) -> IntArray:
+        """Return the step in which each moment lies, -1 where none does; shape as given."""
+        step = np.searchsorted(self.start_ns, when_ns, side="right") - 1
+        return np.where((step >= 0) & (when_ns < self.end_ns[np.maximum(step, 0)]), step, -1)
+
 
 class Timeline:
     """Questions about when things happened in one recording; each answer is computed once, on first use.

@@ -44,9 +44,8 @@ class AllocatorCalls(Measurement):
         if not runtime.any():
             raise MissingEvidence("device")
         calls = np.flatnonzero(runtime & table.name_is(ALLOCATOR_CALL)[host.row])
-        step = np.searchsorted(steps.start_ns, host.start_ns[calls], side="right") - 1
-        inside = (step >= 0) & (host.start_ns[calls] < steps.end_ns[np.maximum(step, 0)])
-        calls, step = calls[inside], step[inside]
+        step = steps.at(host.start_ns[calls])
+        calls, step = calls[step >= 0], step[step >= 0]
         frees = table.name_is(_GIVES_BACK)[host.row[calls]]
         count = max(len(steps), 1)
         return cls(

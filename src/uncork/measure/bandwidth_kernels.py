@@ -38,9 +38,7 @@ class BandwidthKernels(Measurement):
         device, steps = timeline.device, timeline.steps
         if not len(device):
             raise MissingEvidence("device")
-        step = np.searchsorted(steps.start_ns, device.start_ns, side="right") - 1
-        inside = (step >= 0) & (device.start_ns < steps.end_ns[np.maximum(step, 0)])
-        rows = np.flatnonzero(inside & (device_causes(timeline) == "bandwidth"))
+        rows = np.flatnonzero((steps.at(device.start_ns) >= 0) & (device_causes(timeline) == "bandwidth"))
         dur = device.dur_ns[rows]
         count = max(len(steps), 1)
         by_class = np.bincount(kernel_classes(timeline.events, device.row[rows]), dur, minlength=len(CLASSES))

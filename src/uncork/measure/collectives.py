@@ -93,8 +93,7 @@ class Collectives(Measurement):
         if not len(found.start_ns):
             raise MissingEvidence("collectives")
         steps = timeline.steps
-        step = np.searchsorted(steps.start_ns, found.start_ns, side="right") - 1
-        step[(step >= 0) & (found.start_ns >= steps.end_ns[step])] = -1
+        step = steps.at(found.start_ns)
         step[step >= 0] += len(steps.left_out_ns)
         exposed = rank.ledger.intervals.get("comm", np.empty((0, 2), np.int64))
         groups, group = _coded(found.group)

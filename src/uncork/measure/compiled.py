@@ -89,8 +89,8 @@ def _turns(names: set[str]) -> set[tuple[int, int]]:
 def _between(rank: Rank, region: npt.NDArray[np.int64]) -> int:
     """Return how long the host holds things up after one compiled region and before the next of the same step."""
     timeline, ledger = rank.timeline, rank.ledger
-    host, steps = timeline.host, timeline.steps
-    step = np.searchsorted(steps.start_ns, host.start_ns[region], side="right") - 1
+    host = timeline.host
+    step = timeline.steps.at(host.start_ns[region])
     whole = [
         (int(host.start_ns[inside].min()), int(host.end_ns[inside].max()))
         for one in np.unique(step).tolist()

@@ -85,9 +85,8 @@ class Copies(Measurement):
         device, steps = timeline.device, timeline.steps
         if not len(device):
             raise MissingEvidence("device")
-        step = np.searchsorted(steps.start_ns, device.start_ns, side="right") - 1
-        inside = (step >= 0) & (device.start_ns < steps.end_ns[np.maximum(step, 0)])
-        rows = np.flatnonzero(inside & (device_causes(timeline) == "copy"))
+        step = steps.at(device.start_ns)
+        rows = np.flatnonzero((step >= 0) & (device_causes(timeline) == "copy"))
         names = timeline.events.names(device.row[rows])
         copies = _Rows(
             row=rows,

@@ -69,9 +69,7 @@ class Syncs(Measurement):
             raise MissingEvidence("runtime")
         driving = np.isin(host.track, driving_tracks(timeline))
         places = np.flatnonzero(calls & driving & _blocks(timeline))
-        steps = timeline.steps
-        inside = np.searchsorted(steps.start_ns, host.start_ns[places], side="right") - 1
-        kept = (inside >= 0) & (host.start_ns[places] < steps.end_ns[np.maximum(inside, 0)])
+        kept = timeline.steps.at(host.start_ns[places]) >= 0
         # The profiler itself waits for the device when it stops: after the last operator.
         ops = host.start_ns[table.kind[host.row] == int(Kind.CPU_OP)]
         kept &= host.start_ns[places] < (ops.max() if len(ops) else 0)
