@@ -37,6 +37,8 @@ def ledger_section(measured: Sequence[Measured]) -> tuple[tuple[LedgerEntry, ...
 def run_section(measured: Sequence[Measured], numbers: Sequence[int], step_ns: int) -> Section:
     """Return what was observed: ranks, steps, devices, versions, flags, and the observer's own cost."""
     facts = present(measured, Facts)
+    if not facts:
+        return {"ranks": list(numbers), "step_ns": step_ns}
     first = facts[0]
     ledgers = present(measured, StepLedger)
     steps = np.concatenate([ledger.step_ns for ledger in ledgers]) if ledgers else np.empty(0, np.int64)

@@ -11,6 +11,9 @@ import pytest
 from tests.unit.reports import starved_report
 from uncork.errors import UnreadableError
 from uncork.findings import NotAssessed, Quality
+from uncork.measure import Missing
+from uncork.measure.facts import Facts
+from uncork.pipeline import conclude
 from uncork.report import dumps, from_json, to_json
 
 SCHEMA = json.loads(resources.files("uncork.render").joinpath("report.schema.json").read_text("utf-8"))
@@ -65,3 +68,10 @@ def test_rules_for_devices_and_ranks_do_not_apply_where_there_are_none():
     assert [report.applies(one) for one in asked] == [False, False, True]
     lost = replace(report, quality=(Quality("device-data-missing", "blocking"),))
     assert [lost.applies(one) for one in asked] == [True, True, True]
+
+
+def test_a_recording_whose_facts_break_still_has_a_report():
+    """A fault of our own in reading the head costs the head, not the report."""
+    report = conclude([{Facts: Missing(("fault",))}])
+    assert report.run == {"ranks": [0], "step_ns": 0}
+    assert to_json(report)["verdict"]["bottleneck"] == "undetermined"
