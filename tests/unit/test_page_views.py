@@ -104,6 +104,18 @@ def test_the_causes_fill_the_steps_without_a_gap() -> None:
     assert "cause.data_loading" in meta["names"]
 
 
+def test_a_long_row_of_causes_keeps_its_longest_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cut to three stretches, the row holds the three longest of all, still in order of time."""
+    meta, columns = _view(JOB)
+    first, last = _track(meta, "cause")
+    longest = sorted(columns["dur"][first:last].tolist())[-3:]
+    monkeypatch.setattr("uncork.measure.views.lanes.MOST_CAUSES", 3)
+    meta, columns = _view(JOB)
+    first, last = _track(meta, "cause")
+    assert sorted(columns["dur"][first:last].tolist()) == longest
+    assert (np.diff(columns["start"][first:last]) > 0).all()
+
+
 def test_the_longest_operations_are_pointed_out() -> None:
     """One example of each of the two kernels, the longer first."""
     meta, columns = _view(JOB)

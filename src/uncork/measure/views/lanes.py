@@ -14,6 +14,8 @@ from uncork.measure.views.names import Names, printable
 from uncork.recording import SpanTable
 from uncork.timeline import Timeline
 
+MOST_CAUSES = 400_000
+"""Stretches in the row of causes: about 3 bytes each."""
 _MOST_SUBLANES = 8
 # A stream is named after what fills more than half of its busy time.
 _MOSTLY = 0.5
@@ -68,6 +70,11 @@ def cause_lane(ledger: Ledger, names: Names) -> Lane | None:
     if not parts:
         return None
     spans, of = np.concatenate(parts), np.concatenate(number)
+    if len(spans) > MOST_CAUSES:
+        # The shortest are far below a pixel; leaving them out as gaps keeps the page within its size.
+        dur = spans[:, 1] - spans[:, 0]
+        longest = np.argpartition(dur, -MOST_CAUSES)[-MOST_CAUSES:]
+        spans, of = spans[longest], of[longest]
     label = {"id": "page.track.causes" if ledger.on_device else "page.track.causes_cpu"}
     return _lane("", "cause", label, [np.argsort(spans[:, 0], kind="stable")], (spans[:, 0], spans[:, 1], of))
 
