@@ -69,7 +69,9 @@ def _of_rank(measured: Measured) -> Iterator[Quality]:
     if not isinstance(facts, Facts):
         return
     if facts.repairs:
-        yield Quality("repaired-input", INFO, None, {"repairs": sum(facts.repairs.values())})
+        # A file that ends too early has lost an unknown part: people see that without asking.
+        severity = WARNING if facts.repairs.get("cut_file") else INFO
+        yield Quality("repaired-input", severity, None, {"repairs": sum(facts.repairs.values())})
     if not isinstance(counts, RecordingQuality):
         return
     for check in _CHECKS:

@@ -190,3 +190,12 @@ def test_other_programs_on_the_cores_are_told():
     }
     recording = Recording("run", "run", samples=SampleTable(series))
     assert BusyMachine.of(Rank(recording)) == BusyMachine(others_share=0.75, idle_share=0.0)
+
+
+def test_a_cut_file_is_told_without_asking():
+    """What was mended in place is a remark; a file that ends too early is a warning."""
+    severities = []
+    for repairs in ({"trailing_comma": 1}, {"cut_file": 1}):
+        recording = replace(sketch("steps 5 x 10ms\n  main 0ms..1ms x9 every 1ms aten::mm\n")[0], repairs=repairs)
+        severities += [one.severity for one in gate([measure(recording)], [0]) if one.id == "repaired-input"]
+    assert severities == ["info", "warning"]
