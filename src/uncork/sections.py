@@ -138,6 +138,11 @@ def views_section(measured: Sequence[Measured], numbers: Sequence[int]) -> Secti
         number: {kind.__name__: value for kind, value in one.items() if kind.view and not isinstance(value, Missing)}
         for number, one in zip(numbers, measured, strict=True)
     }
+    for views, one in zip(of_ranks.values(), measured, strict=True):
+        # The ledgers know by now what was waiting for other ranks.
+        view, ledger = views.get("StepsView"), one.get(StepLedger)
+        if isinstance(view, StepsView) and isinstance(ledger, StepLedger):
+            views["StepsView"] = view.charged(ledger)
     first: Section = {}
     for views in of_ranks.values():
         first = views | first

@@ -58,7 +58,8 @@ def patterns(timeline: Timeline, ledger: Ledger) -> list[Pattern]:
 
 
 _PATTERNS = {
-    "pattern.loader": ("data_loading", "py_prep"),
+    "pattern.loader": ("data_loading",),
+    "pattern.prepares": ("py_prep",),
     "pattern.copies": ("copy", "copy_host"),
     "pattern.dispatch": ("dispatch", "tiny"),
     "pattern.sync": ("sync",),
@@ -86,7 +87,10 @@ def _stretches(spans: Intervals) -> Intervals:
 
 
 _ALSO_ON_CPU = frozenset(
-    {"pattern.loader", "pattern.dispatch", "pattern.python", "pattern.unexplained", "pattern.comm"}
+    {
+        *("pattern.loader", "pattern.prepares", "pattern.dispatch"),
+        *("pattern.python", "pattern.unexplained", "pattern.comm"),
+    }
 )
 
 

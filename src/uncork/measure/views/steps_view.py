@@ -1,12 +1,13 @@
 """StepsView: each step's time by cause, and which steps are not like the others."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
 from uncork.events import IntArray
 from uncork.measure import Measurement, MissingEvidence, Rank
+from uncork.measure.step_ledger import StepLedger
 from uncork.measure.views.names import printable
 
 OUTLIER_RATIO = 1.5
@@ -39,19 +40,24 @@ class StepsView(Measurement):
     @classmethod
     def of(cls, rank: Rank) -> "StepsView":
         """Return the steps of a rank; missing where they are not marked."""
-        ledger, steps = rank.ledger, rank.timeline.steps
+        ledger, steps = rank.made(StepLedger), rank.timeline.steps
         if not steps.marked or not len(steps):
             raise MissingEvidence("steps")
-        total = ledger.ns.sum(axis=1)
-        order = [int(one) for one in np.argsort(-total, kind="stable") if total[one] > 0]
         names = tuple(printable(name.rpartition("#")[2] or name) for name in steps.names)
         return cls(
             names=names[:_MOST_STEPS],
             phases=phases(ledger.step_ns)[:_MOST_STEPS],
-            causes=tuple(ledger.causes[one] for one in order),
-            ns=ledger.ns[order][:, :_MOST_STEPS],
+            causes=(),
+            ns=np.empty((0, min(len(names), _MOST_STEPS)), np.int64),
             step_ns=ledger.step_ns[:_MOST_STEPS],
-        )
+        ).charged(ledger)
+
+    def charged(self, ledger: StepLedger) -> "StepsView":
+        """Return the steps by the causes of a ledger: where waits were told apart only after all ranks were read."""
+        total = ledger.ns.sum(axis=1)
+        order = [int(one) for one in np.argsort(-total, kind="stable") if total[one] > 0]
+        causes = tuple(ledger.causes[one] for one in order)
+        return replace(self, causes=causes, ns=ledger.ns[order][:, : len(self.names)])
 
 
 def phases(step_ns: IntArray) -> tuple[str, ...]:

@@ -8,7 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from uncork.events import IntArray
+from uncork.ledger import Ledger
 from uncork.measure import Measurement, MissingEvidence, Rank
+from uncork.measure.views.by_frames import Note, by_frames
 from uncork.measure.views.curves import Curve, memory_curves, sampled_curves
 from uncork.measure.views.details import details
 from uncork.measure.views.lanes import Lane, cause_lane, device_lanes, host_lanes, loader_lanes, step_lane
@@ -20,7 +22,6 @@ from uncork.timeline import Timeline
 MOST_EVENTS = 1_500_000
 """At about 5 bytes an event this keeps the page near 8 MB, and its memory below 300 MB."""
 Columns = dict[str, npt.NDArray[np.generic]]
-Note = Mapping[str, object]
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +78,8 @@ class TimelineView(Measurement):
         timeline = rank.timeline
         start, end = _bounds(timeline)
         names = Names()
-        lanes = _lanes(rank, host, device, names)
+        ledger, told = by_frames(rank)
+        lanes = _lanes(rank, ledger, (host, device), names)
         if not lanes:
             raise MissingEvidence("events")
         curves = [*_curves(rank), *sampled_curves(rank.recording.samples, start, end)]
@@ -93,8 +95,8 @@ class TimelineView(Measurement):
             "categories": categories,
             "texts": texts,
             "longest": _longest(timeline, places),
-            "patterns": [_pattern_meta(one, start) for one in patterns(timeline, rank.ledger)],
-            "left_out": notes,
+            "patterns": [_pattern_meta(one, start) for one in patterns(timeline, ledger)],
+            "left_out": [*told, *notes],
             "whole_ns": whole or ([0, 0] if notes else [0, max(end - start, 1)]),
         }
         columns: Columns = {"category": of_name, **_event_columns(lanes, start), **detail, **links}
@@ -112,10 +114,10 @@ def _bounds(timeline: Timeline) -> tuple[int, int]:
     return int(np.concatenate(starts).min()), int(np.concatenate(ends).max())
 
 
-def _lanes(rank: Rank, host: IntArray, device: IntArray, names: Names) -> list[Lane]:
+def _lanes(rank: Rank, ledger: Ledger, kept: tuple[IntArray, IntArray], names: Names) -> list[Lane]:
     """Return every lane, in the order in which the page shows them."""
-    timeline = rank.timeline
-    pinned = [step_lane(timeline, names), cause_lane(rank.ledger, names)]
+    timeline, (host, device) = rank.timeline, kept
+    pinned = [step_lane(timeline, names), cause_lane(ledger, names)]
     streams = device_lanes(timeline, device, names)
     threads = host_lanes(timeline, host, names)
     loaders = loader_lanes(rank.recording.loader, *_bounds(timeline), names)

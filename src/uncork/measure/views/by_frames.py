@@ -1,0 +1,41 @@
+"""By frames: what unexplained stretches of a recording without frames were, as the recorder's deep window tells."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from uncork.intervals import union
+from uncork.ledger import Ledger
+from uncork.measure import Rank
+from uncork.measure.step_ledger import FRAME_CAUSES, StepLedger
+
+MOSTLY = 0.5
+"""Stretches are named only where one cause takes more than half of all that was unexplained."""
+Note = Mapping[str, object]
+
+
+def by_frames(rank: Rank) -> tuple[Ledger, list[Note]]:
+    """Return a rank's ledger with its longest unexplained stretches named as its step ledger names them; and a note.
+
+    The step ledger knows how much of a step a cause takes, from frames of other steps, but not where: the longest
+    stretches, up to that time, are the likeliest.
+    """
+    ledger = rank.ledger
+    spans = ledger.intervals.get("unexplained")
+    if rank.deep is rank.timeline or spans is None or not len(spans):
+        return ledger, []
+    told = rank.made(StepLedger).ns.sum(axis=1) - ledger.ns.sum(axis=1)
+    moved = {cause: int(ns) for cause, ns in zip(ledger.causes, told, strict=True) if cause in FRAME_CAUSES}
+    cause = max(moved, key=moved.__getitem__, default="")
+    dur = spans[:, 1] - spans[:, 0]
+    if not cause or moved[cause] <= MOSTLY * int(dur.sum()):
+        return ledger, []
+    order = np.argsort(-dur, kind="stable")
+    # A stretch is named as long as more than half of it fits into the time that the cause has.
+    named = np.zeros(len(spans), bool)
+    named[order] = np.cumsum(dur[order]) - dur[order] // 2 < moved[cause]
+    known = ledger.intervals.get(cause)
+    parts = [spans[named]] if known is None else [known, spans[named]]
+    found = {**ledger.intervals, cause: union(*parts), "unexplained": spans[~named]}
+    return replace(ledger, intervals=found), [{"id": f"page.timeline.told.{cause}"}]
