@@ -8,6 +8,7 @@ import pytest
 
 from tests.capture.runs import Run, command, plain, record
 from uncork import readers
+from uncork.capture.options import package_folder
 
 pytestmark = pytest.mark.torch
 HERE = Path(__file__).parent
@@ -100,6 +101,46 @@ def test_a_sitecustomize_of_the_users_own_still_runs(tmp_path: Path) -> None:
     (tmp_path / "show.py").write_text("import sys, sitecustomize\nprint(users_own, sitecustomize.__file__)\n")
     watched = record(tmp_path / "run", ["show.py"], cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)})
     assert watched.out.split() == ["42", str(tmp_path / "sitecustomize.py")]
+
+
+@pytest.mark.parametrize("where", ["uncork.py", "uncork/__init__.py"])
+def test_a_module_of_the_users_own_named_uncork_is_theirs(where: str, tmp_path: Path) -> None:
+    """The program imports its own uncork as without us, is recorded all the same, and the report says so."""
+    (tmp_path / where).parent.mkdir(exist_ok=True)
+    (tmp_path / where).write_text("import json\nVALUE = 42\n")
+    (tmp_path / "train.py").write_text(
+        "import uncork, torch\nprint(uncork.VALUE, uncork.__file__)\nnet = torch.nn.Linear(4, 4)\n"
+        "optimizer = torch.optim.SGD(net.parameters(), lr=0.1)\n"
+        "for _ in range(30):\n    net(torch.ones(2, 4)).sum().backward()\n    optimizer.step()\n"
+    )
+    watched = record(tmp_path / "run", [str(tmp_path / "train.py")], cwd=HERE)
+    assert (watched.code, watched.out) == (0, f"42 {tmp_path / where}\n"), watched.err
+    assert {"light", "deep"} <= set(watched.window_names())
+    assert "own-uncork" in watched.told(0)["notes"]
+
+
+def test_the_installed_uncork_is_the_recorders_own(tmp_path: Path) -> None:
+    """A program that imports uncork gets the very package that records it, also where it is not installed."""
+    (tmp_path / "ask.py").write_text(
+        "import sys\nassert 'uncork' not in sys.modules\nimport uncork, torch\nuncork.step()\n"
+        "from uncork.capture import inside\n"
+        "print(uncork.__file__, uncork.__spec__.origin, inside.recorder.finder.rule)\n"
+    )
+    watched = record(tmp_path / "run", ["ask.py"], cwd=tmp_path)
+    home = str(package_folder() / "__init__.py")
+    assert watched.out == f"{home} {home} mark\n", watched.err
+
+
+def test_a_script_named_like_a_module_of_python(tmp_path: Path) -> None:
+    """Before the program runs nothing is imported that torch does not import too: no other name can be hidden."""
+    (tmp_path / "show.py").write_text("import sys\nprint(*sorted(name for name in sys.modules if '.' not in name))\n")
+    (tmp_path / "with_torch.py").write_text("import torch\n" + (tmp_path / "show.py").read_text())
+    watched = record(tmp_path / "run", ["show.py"], cwd=tmp_path)
+    alone = plain(["with_torch.py"], cwd=tmp_path)
+    assert set(watched.out.split()) - set(alone.stdout.split()) <= {"sitecustomize"}
+    (tmp_path / "sitecustomize.py").write_text("import torch\nprint(torch.__name__, __name__)\n")
+    named = record(tmp_path / "second", ["sitecustomize.py"], cwd=tmp_path)
+    assert named.out == "torch __main__\n", named.err
 
 
 @pytest.mark.parametrize(

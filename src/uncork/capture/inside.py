@@ -61,12 +61,12 @@ def silence() -> None:
 def _torch_is_there(torch: Any, orders: Orders, after: AfterImport) -> None:
     """Install the hooks in a torch that is new enough; any fault leaves the program as it was."""
     global recorder  # noqa: PLW0603  # one per process, looked up by the hooks of workers and by the public calls
-    from uncork.capture import hooks, loader_hooks
-    from uncork.capture.files import write_json
-    from uncork.capture.recorder import Recorder
-    from uncork.capture.timed import TimedWindows
-
     try:
+        from uncork.capture import hooks, loader_hooks
+        from uncork.capture.files import write_json
+        from uncork.capture.recorder import Recorder
+        from uncork.capture.timed import TimedWindows
+
         found = os.path.join(orders.folder, TORCH_FOUND)
         usable = hooks.version(torch) >= hooks.OLDEST
         if not os.path.exists(found):

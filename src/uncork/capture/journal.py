@@ -8,7 +8,7 @@ from typing import Any
 
 from uncork.capture import settings
 from uncork.capture.files import claim, write_json
-from uncork.capture.options import Orders
+from uncork.capture.options import Orders, package_folder
 
 STEPS_KEPT = 4096
 """Steps whose times are kept for steps.json: the windows of both passes lie well inside."""
@@ -55,6 +55,9 @@ class Journal:
             fresh: Read the facts of the live objects again.
         """
         home = self.home(torch)
+        theirs = sys.modules.get("uncork")
+        if theirs is not None and getattr(theirs, "__file__", None) != str(package_folder() / "__init__.py"):
+            self.note("own-uncork")
         number, world = settings.rank(torch)
         if not self._facts or fresh:
             found = settings.facts(torch, self.seen, sys.modules)

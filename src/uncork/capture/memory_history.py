@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from uncork.recording import RunFolder
-
+SNAPSHOT = "snapshot.pickle"
+"""`uncork.recording.RunFolder.SNAPSHOT`: here nothing is imported that lies outside `capture`."""
 MOST_ENTRIES = 50_000
 """Torch keeps the last ones: some steps of a large model. A snapshot of 27,000 has 4 MB (measured on a real one)."""
 MOST_SNAPSHOTS = 3
@@ -49,7 +49,7 @@ class MemoryHistory:
         if self.written >= MOST_SNAPSHOTS:
             return
         self.written += 1
-        target = home / RunFolder.SNAPSHOT
+        target = home / SNAPSHOT
         partial = target.with_suffix(".part")
         try:
             with partial.open("wb") as file:

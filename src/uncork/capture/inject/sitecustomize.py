@@ -15,7 +15,8 @@ def _let_in() -> None:
         import json
 
         place = json.loads(os.environ["UNCORK_CAPTURE"])["package"]
-        if "uncork" not in sys.modules:
+        shared = "uncork" in sys.modules
+        if not shared:
             spec = importlib.util.spec_from_file_location(
                 "uncork", os.path.join(place, "__init__.py"), submodule_search_locations=[place]
             )
@@ -27,9 +28,48 @@ def _let_in() -> None:
         from uncork.capture import inside
 
         inside.begin()
+        if not shared:
+            _Lent()
     except Exception as fault:
         if os.environ.get("UNCORK_DEBUG"):
             sys.stderr.write(f"uncork: not recording in process {os.getpid()}: {fault!r}\n")
+
+
+class _Lent:
+    """Lends the name ``uncork`` to a module of the program's own, which beside its script would be found first.
+
+    Our parts stay where they are (``uncork.capture.inside`` …) and find each other there. Where the program has no such
+    module, or an installed uncork, the name is ours again when it is first asked for.
+    """
+
+    def __init__(self) -> None:
+        self._ours = sys.modules.pop("uncork")
+        self._spec = self._ours.__spec__
+        sys.meta_path.insert(0, self)  # type: ignore[arg-type]
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> object:
+        """Return the program's own module of that name, else ours; None for every other name."""
+        if name != "uncork":
+            return None
+        from importlib.machinery import ModuleSpec, PathFinder
+
+        del path, target
+        sys.meta_path.remove(self)  # type: ignore[arg-type]
+        theirs = PathFinder.find_spec(name)
+        if theirs is not None and theirs.origin is not None:
+            folder = os.path.dirname(theirs.origin)
+            if not os.path.isfile(os.path.join(folder, "capture", "inject", "sitecustomize.py")):
+                return theirs
+        return ModuleSpec(name, self, is_package=True)  # type: ignore[arg-type]
+
+    def create_module(self, spec: object) -> object:
+        """Return our package, which was loaded when Python started."""
+        del spec
+        return self._ours
+
+    def exec_module(self, module: object) -> None:
+        """Run nothing; the package keeps the spec it was loaded by."""
+        module.__spec__ = self._spec  # type: ignore[attr-defined]
 
 
 def _step_aside() -> None:
