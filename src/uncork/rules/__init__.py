@@ -8,6 +8,7 @@ from functools import cache
 from uncork.errors import strict
 from uncork.findings import Finding, NotAssessed
 from uncork.measure import Measured
+from uncork.measure.step_ledger import StepLedger
 from uncork.rules.rule import REGISTERED, Rule
 
 
@@ -23,7 +24,7 @@ def rules() -> Mapping[str, Rule]:
 
 
 def assess(
-    ranks: Sequence[Measured], numbers: Sequence[int], step_ns: int
+    ranks: Sequence[Measured], numbers: Sequence[int], step_ns: int, unmeasured: str | None = None
 ) -> tuple[list[Finding], list[NotAssessed], list[str]]:
     """Return what all rules say: findings by what they could give back, what could not be assessed, what is clear.
 
@@ -31,12 +32,15 @@ def assess(
         ranks: The measurements of each rank.
         numbers: The rank each belongs to.
         step_ns: Mean step time, the whole of which findings state a share.
+        unmeasured: What the recording lacks so badly that no share of its steps means anything; None where they do.
     """
     findings: list[Finding] = []
     not_assessed: list[NotAssessed] = []
     clear: list[str] = []
     for one in rules().values():
         outcome = _checked(one, ranks, numbers, step_ns)
+        if unmeasured and not isinstance(outcome, NotAssessed) and _speaks_of_steps(one):
+            outcome = NotAssessed(one.id, (unmeasured,))
         if isinstance(outcome, NotAssessed):
             not_assessed.append(outcome)
         elif outcome:
@@ -47,6 +51,11 @@ def assess(
     shown = [finding for finding in findings if not found & set(rules()[finding.rule].hidden_by)]
     shown.sort(key=lambda finding: (-finding.gain.high, -finding.cost_ns_per_step, finding.rule))
     return shown, not_assessed, clear
+
+
+def _speaks_of_steps(one: Rule) -> bool:
+    """Return whether a rule states shares of the step."""
+    return any(kind is StepLedger for kind, _ in one.needs.values())
 
 
 def _checked(one: Rule, ranks: Sequence[Measured], numbers: Sequence[int], step_ns: int) -> list[Finding] | NotAssessed:
