@@ -17,6 +17,9 @@ from uncork.capture.recorder import Recorder
 OLDEST = (2, 3)
 """First torch with all that recording needs (`torch.compiler.is_compiling`)."""
 
+MOST_OPTIMIZERS = 1024
+"""Optimisers remembered: some programs have one per parameter, others build one per task for ever."""
+
 
 class Depth(threading.local):
     """How deep a thread is inside calls of one kind."""
@@ -71,8 +74,16 @@ class Watch:
         """Tell the recorder of one update (an optimiser's step, or an attempt that a scaler skipped)."""
         if self.in_backward.depth:
             self.in_backward.updated = True
-        elif self.recorder.finder.rule != "mark" and self.recorder.is_ours():
+            return
+        self.count_holdings()
+        if self.recorder.finder.rule != "mark" and self.recorder.is_ours():
             self.recorder.take(self.recorder.finder.update(key))
+
+    def count_holdings(self) -> None:
+        """Count what each module holds where gradients and state are both there, in a step that nobody measures."""
+        recorder = self.recorder
+        if recorder.window is not None and recorder.window.stage.name == "settle" and recorder.is_ours():
+            recorder.journal.count(recorder.regions.modules())
 
 
 def install(torch: Any, recorder: Recorder, after: AfterImport) -> None:
@@ -117,6 +128,8 @@ def _hook_backward(watch: Watch) -> None:
             return
         if recorder.thread is None:
             recorder.thread = threading.get_ident()
+        if updated:
+            watch.count_holdings()
         recorder.take(recorder.finder.backward(updated_inside=updated))
 
     watch.torch.autograd.backward = backward
@@ -135,7 +148,7 @@ def _hook_optimizers(watch: Watch) -> None:
 
     def wrap(optimizer: Any) -> None:
         recorder.journal.seen["optimizers"].append(weakref.ref(optimizer))
-        del recorder.journal.seen["optimizers"][:-16]
+        del recorder.journal.seen["optimizers"][:-MOST_OPTIMIZERS]
         recorder.take(recorder.finder.optimizer_built())
         step_of_class = type(optimizer).step
         if getattr(step_of_class, "_uncork", False):

@@ -9,6 +9,8 @@ import types
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from uncork.capture.holdings import size_bytes
+
 
 def rank(torch: Any) -> tuple[int, int]:
     """Return this process's rank and the number of ranks: what torch.distributed says, else the launcher."""
@@ -186,7 +188,7 @@ def parameter_count(module: Any) -> int:
 
 
 def _size(tensors: Iterable[Any]) -> int:
-    return sum(one.numel() * one.element_size() for one in tensors if hasattr(one, "element_size"))
+    return sum(size_bytes(one) for one in tensors)
 
 
 def _switches(torch: Any) -> dict[str, Any]:
