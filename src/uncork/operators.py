@@ -113,6 +113,8 @@ INPUT_OUTPUT_FRAME = re.compile(
 INPUT_OUTPUT_REGION = re.compile(r"checkpoint.*(save|load|writ)|(save|load|writ).*checkpoint|save_model", re.IGNORECASE)
 
 LAUNCH_CALL = re.compile(r"launch|ModuleLoad|EnqueueKernel|enqueueCommand|ExecuteCommandList", re.IGNORECASE)
+KERNEL_CALL = re.compile(r"^(cuda|cu|hip)\w*(?<!Graph)Launch(?!\w*Host)")
+"""Calls that start one kernel each, with a record of its own."""
 COPY_CALL = re.compile(r"memcpy|aclrtMemcpy", re.IGNORECASE)
 WAIT_CALL = re.compile(r"synchronize|syncStreams|aclrtSynchronize|StreamWaitValue|zeEventHostSync", re.IGNORECASE)
 ALLOCATOR_CALL = re.compile(

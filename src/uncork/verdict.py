@@ -43,6 +43,9 @@ UNNAMED = 0.3
 """Kernels of unknown names may be either of the two."""
 BUSY_PAIR = frozenset({Bottleneck.COMPUTE, Bottleneck.MEMORY})
 
+IDLE_CLASSES = frozenset({Bottleneck.DATA_LOADING, Bottleneck.FRAMEWORK})
+"""Classes of time in which nothing seems to work: lost records make them larger than they are."""
+
 UNDISTURBED = 1.5
 """Up to this many times as long as unobserved, recorded steps are taken as they are; beyond, confidence falls."""
 DISTORTED = 3.0
@@ -124,10 +127,21 @@ def _doubt(job: Job, main: Bottleneck, quality: Sequence[Quality]) -> Message | 
         return Message(f"verdict.undetermined.{late_key(late.ranks)}", params)
     if job.unknown > KNOWN_SHARE and not _stands_alone(job, main):
         return Message("verdict.undetermined.unexplained", {"unknown_share": job.unknown})
+    lost = max((one.share_affected or 0.0 for one in quality if one.id == "lost-events"), default=0.0)
+    if main in IDLE_CLASSES and job.shares[main] - _hidden(job, lost) <= max(
+        job.shares[one] for one in CLASSES if one is not main
+    ):
+        return Message("verdict.undetermined.lost-events", {"lost_share": lost})
     longer = _times_longer(quality)
     if longer > DISTORTED and main is not Bottleneck.FRAMEWORK:
         return Message("verdict.undetermined.distorted", {"times_longer": f"{longer:.1f}"})
     return None
+
+
+def _hidden(job: Job, lost: float) -> float:
+    """Return what share of the step lost records would fill if they were as long as those that were kept."""
+    busy = float(np.median([one.busy_share for one in job.ledgers]))
+    return busy * lost / max(1 - lost, 1e-9)
 
 
 def _times_longer(quality: Sequence[Quality]) -> float:

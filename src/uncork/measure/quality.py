@@ -9,6 +9,7 @@ import numpy.typing as npt
 from uncork.events import EventTable, Kind
 from uncork.intervals import covered_ns, intervals, total_ns
 from uncork.measure import Measurement, Rank
+from uncork.measure.losses import hollow_share, lost_kernels_share, lost_share
 from uncork.operators import COPY_CALL, LAUNCH_CALL
 from uncork.timeline import Timeline
 
@@ -46,6 +47,8 @@ class RecordingQuality(Measurement):
         unlinked_share: Share of the device records without their launch.
         before_window: Of these, how many start before anything that was launched in the recording.
         lost_share: Share of the launches whose device record is missing, where others have theirs.
+        lost_kernels_share: The same of launches of kernels alone.
+        hollow_share: Share of the operators that always call another one, below which that one is missing.
         graph_launches: Graph replays.
         graph_kernels: Kernels that they started.
         early_device_share: Share of the linked device records that start before their launch.
@@ -77,6 +80,8 @@ class RecordingQuality(Measurement):
     unlinked_share: float
     before_window: int
     lost_share: float
+    lost_kernels_share: float
+    hollow_share: float
     graph_launches: int
     graph_kernels: int
     early_device_share: float
@@ -120,7 +125,9 @@ class RecordingQuality(Measurement):
             device_allocations_share=_device_allocations_share(table),
             unlinked_share=float((~linked).mean()) if len(device) else 0.0,
             before_window=_before_window(timeline),
-            lost_share=_lost_share(timeline, launch),
+            lost_share=lost_share(timeline),
+            lost_kernels_share=lost_kernels_share(timeline),
+            hollow_share=hollow_share(timeline),
             graph_launches=int(graph.sum()),
             graph_kernels=int(graph[host.row[device.launch[linked]]].sum()),
             early_device_share=_early_share(timeline),
@@ -164,20 +171,6 @@ def _before_window(timeline: Timeline) -> int:
         return 0
     first = int(device.start_ns[linked].min())
     return int((~linked & (device.start_ns < first)).sum())
-
-
-def _lost_share(timeline: Timeline, launch: BoolArray) -> float:
-    """Return the share of launches without a device record; 0 where no record is linked at all."""
-    host, device = timeline.host, timeline.device
-    linked = np.zeros(len(host), bool)
-    linked[device.launch[device.launch >= 0]] = True
-    launches = launch[host.row]
-    if not linked.any() or not launches.any():
-        return 0.0
-    # What was launched after the last record that came may still run when the recording ends.
-    reach = host.start_ns[linked].max()
-    counted = launches & (host.start_ns <= reach)
-    return float((~linked[counted]).mean()) if counted.any() else 0.0
 
 
 def _early_share(timeline: Timeline) -> float:

@@ -1,0 +1,109 @@
+"""How much a recording lost: launches without their record on the device, operators without what they always call."""
+
+import re
+
+import numpy as np
+import numpy.typing as npt
+
+from uncork.events import Kind
+from uncork.operators import COPY_CALL, KERNEL_CALL
+from uncork.timeline import Timeline
+
+BoolArray = npt.NDArray[np.bool_]
+
+FEWEST = 20
+"""Of fewer launches or operators no share is taken: one of them may be an exception."""
+LONG_ENOUGH_NS = 3_000
+"""Where times are whole microseconds, a shorter operator may end before what it calls."""
+_AUTOGRAD_NODE = "autograd::engine::evaluate_function: "
+_ALWAYS_CALLS = {
+    "aten::convolution": "aten::_convolution",
+    "aten::batch_norm": "aten::_batch_norm_impl_index",
+    "aten::_to_copy": "aten::copy_",
+    "aten::item": "aten::_local_scalar_dense",
+}
+"""Operator → the one that its implementation in PyTorch always calls directly (native_functions and their kernels)."""
+_CAPTURE = re.compile(r"StreamBeginCapture|StreamEndCapture")
+
+
+def lost_kernels_share(timeline: Timeline) -> float:
+    """Return the share of kernel launches without a kernel; 1 where kernels were launched and none is recorded."""
+    launches = _calls(timeline, KERNEL_CALL) & ~_captured(timeline)
+    if not launches.any() or not len(timeline.device):
+        return 0.0
+    if not (timeline.device.kind == Kind.KERNEL).any():
+        return 1.0
+    return _without_record(timeline, launches) if launches.sum() >= FEWEST else 0.0
+
+
+def lost_share(timeline: Timeline) -> float:
+    """Return the share of launches and copies without a device record; 0 where no record is linked at all."""
+    return _without_record(timeline, _calls(timeline, KERNEL_CALL, COPY_CALL) & ~_captured(timeline))
+
+
+def hollow_share(timeline: Timeline) -> float:
+    """Return the share of operators below which the one that they always call is missing; 0 where there are few."""
+    host, table = timeline.host, timeline.events
+    is_op = table.kind[host.row] == Kind.CPU_OP
+    names = table.name[host.row]
+    called = _called_names(timeline)[names]
+    wanted = is_op & (called >= 0) & (host.dur_ns >= LONG_ENOUGH_NS)
+    if wanted.sum() < FEWEST:
+        return 0.0
+    rows = np.flatnonzero(is_op)
+    above = host.ancestor_where(is_op, host.parent[rows])
+    inside = above >= 0
+    fits = inside & (names[rows] == np.where(inside, called[np.maximum(above, 0)], -1))
+    kept = np.zeros(len(host), bool)
+    kept[above[fits]] = True
+    return float((~kept[wanted]).mean())
+
+
+def _called_names(timeline: Timeline) -> npt.NDArray[np.int64]:
+    """Return for each text the place of the operator's name that it always calls, -1 where it calls none."""
+    table = timeline.events
+    used = np.unique(table.name[timeline.host.row])
+    place = {table.strings.text(int(index)): int(index) for index in used}
+    called = np.full(len(table.strings), -1, np.int64)
+    for name, index in place.items():
+        always = name.removeprefix(_AUTOGRAD_NODE) if name.startswith(_AUTOGRAD_NODE) else _ALWAYS_CALLS.get(name)
+        if always is not None:
+            called[index] = place.get(always, len(called))
+    return called
+
+
+def _calls(timeline: Timeline, *patterns: re.Pattern[str]) -> BoolArray:
+    """Return which host slices are runtime calls that any of the patterns fits."""
+    host, table = timeline.host, timeline.events
+    found = np.zeros(len(table), bool)
+    for pattern in patterns:
+        found |= table.name_is(pattern)
+    wanted: BoolArray = (table.kind[host.row] == Kind.RUNTIME) & found[host.row]
+    return wanted
+
+
+def _captured(timeline: Timeline) -> BoolArray:
+    """Return which host slices lie between the two ends of a graph's capture: what they launch does not run."""
+    host = timeline.host
+    bounds = np.flatnonzero(_calls(timeline, _CAPTURE))
+    inside = np.zeros(len(host), bool)
+    for track in np.unique(host.track[bounds]):
+        when = np.sort(host.start_ns[bounds[host.track[bounds] == track]])
+        inside |= (host.track == track) & (np.searchsorted(when, host.start_ns, side="right") % 2 == 1)
+    return inside
+
+
+def _without_record(timeline: Timeline, launches: BoolArray) -> float:
+    """Return the share of some launches that no device record names.
+
+    What was launched after the last recorded launch, while the device still works, may run when the recording ends;
+    what was launched after the device's last record would have run at once.
+    """
+    host, device = timeline.host, timeline.device
+    linked = np.zeros(len(host), bool)
+    linked[device.launch[device.launch >= 0]] = True
+    if not linked.any():
+        return 0.0
+    reach, end = host.start_ns[linked].max(), device.end_ns.max()
+    counted = launches & ((host.start_ns <= reach) | (host.start_ns > end))
+    return float((~linked[counted]).mean()) if counted.any() else 0.0
