@@ -18,8 +18,11 @@ BoolArray = npt.NDArray[np.bool_]
 
 MODULE = "nn.Module: "
 """Prefix of a module's region: the recorder's hold its path (``encoder.layer.3``), Kineto's class and number."""
+MODULE_NAME = re.compile(f"^{re.escape(MODULE)}")
 COMPILED = re.compile(r"^Torch-Compiled Region")
 BACKWARD_NODE = re.compile(r"^autograd::engine::evaluate_function|^\w+(::\w+)*Backward\d*$|AccumulateGrad$")
+_ACCUMULATES = re.compile(r"AccumulateGrad$")
+_GRADIENT_BY_HAND = re.compile(r"^aten::\w+_backward(_\w+)?$")
 CHECKPOINT = re.compile(r"^CheckpointFunctionBackward$|torch/utils/checkpoint\.py\(\d+\): (recompute_fn|unpack_hook)")
 MOST_CHECKPOINT_NODES_SHARE = 0.5
 """One checkpoint spans many nodes: 2 % of them held recomputation in the study's recording, a second derivative all."""
@@ -55,7 +58,7 @@ class CallTree:
     def __init__(self, timeline: Timeline) -> None:
         self.timeline = timeline
         self.host: HostSlices = timeline.host
-        self._kind = timeline.events.kind[self.host.row]
+        self._kind = self.host.kind
 
     @cached_property
     def levels(self) -> list[IntArray]:
@@ -83,8 +86,7 @@ class CallTree:
     @cached_property
     def is_op(self) -> BoolArray:
         """Return whether a slice is an operator: neither a module's region nor a step mark nor a Python frame."""
-        module = self.timeline.events.name_is(lambda name: name.startswith(MODULE))[self.host.row]
-        found: BoolArray = (self._kind == Kind.CPU_OP) & ~module
+        found: BoolArray = (self._kind == Kind.CPU_OP) & ~self.timeline.named(MODULE_NAME, Kind.CPU_OP)
         return found
 
     @cached_property
@@ -125,7 +127,7 @@ class CallTree:
 
     @cached_property
     def _named_node(self) -> BoolArray:
-        return self.timeline.events.name_is(BACKWARD_NODE)[self.host.row] & self.is_op
+        return self.timeline.named(BACKWARD_NODE, Kind.CPU_OP) & self.is_op
 
     @cached_property
     def _is_node(self) -> BoolArray:
@@ -153,7 +155,7 @@ class CallTree:
         makers = np.flatnonzero(self.is_op & (self._sequence >= 0) & (self._forward_thread <= 0) & ~self._named_node)
         if len(makers) and len(numbered):
             found[numbered] = self._makers_of(makers, numbered)
-        accumulates = self.timeline.events.name_is(re.compile("AccumulateGrad$"))[self.host.row]
+        accumulates = self.timeline.named(_ACCUMULATES)
         place = np.where(accumulates[nodes], -1, np.arange(len(nodes)))
         before = np.maximum.accumulate(place) if len(place) else place
         use = np.flatnonzero((place < 0) & (before >= 0))
@@ -193,13 +195,12 @@ class CallTree:
     @cached_property
     def recomputed(self) -> BoolArray:
         """Return whether a slice is forward work done again inside the backward pass (activation checkpointing)."""
-        names = self.timeline.events.name_is
         # Without grad mode an operator carries no number, so one that does inside a node is building a graph anew.
         again = self.is_op & (self.node >= 0) & ~self._named_node & (self._sequence >= 0) & (self._forward_thread <= 0)
-        module = names(lambda name: name.startswith(MODULE))[self.host.row] & (self.node >= 0)
+        module = self.timeline.named(MODULE_NAME) & (self.node >= 0)
         # A second derivative (create_graph) numbers the operators of nearly every node, a checkpoint those of one.
         if len(np.unique(self.node[again])) > MOST_CHECKPOINT_NODES_SHARE * self._is_node.sum():
-            in_checkpoint = self.inherit(np.where(names(CHECKPOINT)[self.host.row], 1, -1)) > 0
+            in_checkpoint = self.inherit(np.where(self.timeline.named(CHECKPOINT), 1, -1)) > 0
             again &= in_checkpoint | (self.inherit(np.where(module, 1, -1)) > 0)
         # The operators below the marked ones carry no mark of their own; a node nested in them is backward again.
         mark = np.where(again | module, 1, np.where(self._is_node, 0, -1))
@@ -209,9 +210,9 @@ class CallTree:
     @cached_property
     def phase(self) -> IntArray:
         """Return the index in `PHASES` of what each slice is part of."""
-        optimizer = self.timeline.events.name_is(OPTIMIZER)[self.host.row]
+        optimizer = self.timeline.named(OPTIMIZER)
         # Gradients computed by hand stand outside any node.
-        named = self.timeline.events.name_is(re.compile(r"^aten::\w+_backward(_\w+)?$"))[self.host.row]
+        named = self.timeline.named(_GRADIENT_BY_HAND)
         phase = np.where((self.node >= 0) | (self.inherit(np.where(named, 1, -1)) > 0), BACKWARD, FORWARD)
         phase[self.recomputed] = RECOMPUTE
         phase[self.inherit(np.where(optimizer, 1, -1)) > 0] = OPTIMIZE
@@ -224,12 +225,12 @@ class CallTree:
     @cached_property
     def _module(self) -> tuple[IntArray, tuple[str, ...]]:
         """Return (index of the module path of each slice, the paths)."""
-        table, host = self.timeline.events, self.host
-        named = table.name_is(lambda name: name.startswith(MODULE))[host.row]
-        regions = named & np.isin(self._kind, (Kind.CPU_OP, Kind.USER_ANNOTATION))
+        host = self.host
+        named = self.timeline.named(MODULE_NAME)
+        regions = named & host.of_kind(Kind.CPU_OP, Kind.USER_ANNOTATION)
         own, paths = self._region_paths(regions) if regions.any() else self._class_paths(np.flatnonzero(named))
         value = self._through_nodes(own, self.inherit(own))
-        compiled = table.name_is(COMPILED)[host.row] & np.isin(self._kind, (Kind.CPU_OP, Kind.USER_ANNOTATION))
+        compiled = self.timeline.named(COMPILED, Kind.CPU_OP, Kind.USER_ANNOTATION)
         if compiled.any():
             # Inside compiled code there are no modules any more: the region itself stands for them.
             own, names = self._region_paths(compiled)
@@ -242,7 +243,7 @@ class CallTree:
         """Return the paths that regions have in their names."""
         table, host = self.timeline.events, self.host
         own = np.full(len(host), -1, np.int64)
-        used, own[regions] = np.unique(table.name[host.row[regions]], return_inverse=True)
+        used, own[regions] = np.unique(host.name[regions], return_inverse=True)
         return own, tuple(table.strings.text(int(index)).removeprefix(MODULE) for index in used)
 
     def _class_paths(self, rows: IntArray) -> tuple[IntArray, tuple[str, ...]]:
@@ -256,7 +257,7 @@ class CallTree:
         for level in np.unique(depth):
             at = rows[depth == level]
             outer = np.where(above[at] >= 0, own[np.maximum(above[at], 0)], -1)
-            pairs, back = np.unique(np.stack([outer, table.name[host.row[at]]]), axis=1, return_inverse=True)
+            pairs, back = np.unique(np.stack([outer, host.name[at]]), axis=1, return_inverse=True)
             codes = []
             for parent, name in pairs.T.tolist():
                 if (parent, name) not in known:
@@ -305,16 +306,16 @@ class CallTree:
     def _frame_places(self) -> tuple[IntArray, tuple[Place, ...]]:
         """Return places by Python frames: in a user's frame the place is where it calls what runs inside."""
         table, host = self.timeline.events, self.host
-        users = (self._kind == Kind.PYTHON_FUNCTION) & table.name_is(is_users_frame)[host.row]
+        users = self.timeline.named(is_users_frame, Kind.PYTHON_FUNCTION)
         if not users.any():
-            users = (self._kind == Kind.PYTHON_FUNCTION) & table.name_is(_is_library_frame)[host.row]
+            users = self.timeline.named(_is_library_frame, Kind.PYTHON_FUNCTION)
         site = table.texts("CallFrom")[host.row]
         outer = self.parent_value(np.where(users, np.arange(len(host)), -1))
         # A frame, or what a frame calls directly: there the line is settled for everything further inside.
         settled = np.flatnonzero(users | (outer >= 0))
         frame = np.where(users[settled], settled, outer[settled])
         call = np.where(users[settled], -1, site[settled])
-        return self._settle(settled, table.name[host.row[frame]].astype(np.int64), call)
+        return self._settle(settled, host.name[frame].astype(np.int64), call)
 
     def _settle(self, at: IntArray, name: IntArray, call: IntArray) -> tuple[IntArray, tuple[Place, ...]]:
         """Return places at some slices, made once per distinct (frame's name, call site)."""

@@ -10,6 +10,7 @@ from uncork.events import Kind
 from uncork.intervals import Intervals, intervals, subtract, union
 from uncork.nesting import HostSlices
 from uncork.operators import (
+    AUTOGRAD,
     CLASSES,
     INPUT_OUTPUT_FRAME,
     INPUT_OUTPUT_REGION,
@@ -27,6 +28,8 @@ REGION_SLICES = 200
 """An operator of an unknown name that encloses more is a part of the program that its author named, as versions before
 torch 1.13 record them; functions with a backward pass of their own enclose up to 123 in the labelled traces."""
 
+_NAMESPACE = re.compile("::")
+
 STALL_NS = 5_000_000
 """Longer than any call in PyTorch's Python that records nothing below it; time slices of a busy machine are 3 ms up."""
 
@@ -42,10 +45,10 @@ class HostThreads:
         self.timeline = timeline
         self.host = timeline.host
         table, host = timeline.events, timeline.host
-        self.kind = table.kind[host.row]
+        self.kind = host.kind
         self.of_class = operator_classes(table, host.row)
-        self.is_op = np.isin(self.kind, (int(Kind.CPU_OP), int(Kind.USER_ANNOTATION)))
-        unknown = self.named("compute") & ~table.name_is(lambda name: "::" in name)[host.row]
+        self.is_op = host.of_kind(Kind.CPU_OP, Kind.USER_ANNOTATION)
+        unknown = self.named("compute") & ~timeline.named(_NAMESPACE, Kind.CPU_OP, Kind.USER_ANNOTATION)
         self.of_class[unknown & (host.enclosed() >= REGION_SLICES)] = CLASSES.index("region")
         self.works = (self.kind == Kind.RUNTIME) | (
             (self.kind == Kind.CPU_OP) & ~self.named("region") & ~self.named("optimizer")
@@ -53,10 +56,9 @@ class HostThreads:
         self.frame = self.kind == Kind.PYTHON_FUNCTION
         self.tracks = driving_tracks(timeline)
         self.driving = np.isin(host.track, np.array(self.tracks, np.int64))
-        self.prepares = (self.frame | self.is_op) & table.name_is(PREPARES_INPUT)[host.row]
-        self.writes = (self.frame & table.name_is(INPUT_OUTPUT_FRAME)[host.row]) | (
-            self.is_op & table.name_is(INPUT_OUTPUT_REGION)[host.row]
-        )
+        self.prepares = timeline.named(PREPARES_INPUT, Kind.PYTHON_FUNCTION, Kind.CPU_OP, Kind.USER_ANNOTATION)
+        self.writes = timeline.named(INPUT_OUTPUT_FRAME, Kind.PYTHON_FUNCTION)
+        self.writes |= timeline.named(INPUT_OUTPUT_REGION, Kind.CPU_OP, Kind.USER_ANNOTATION)
 
     def named(self, kind: str) -> BoolArray:
         """Return which slices are operators or regions of a class."""
@@ -71,13 +73,11 @@ class HostThreads:
 
     def call(self, pattern: re.Pattern[str]) -> BoolArray:
         """Return which slices are runtime calls of a name."""
-        found: BoolArray = (self.kind == Kind.RUNTIME) & self.timeline.events.name_is(pattern)[self.host.row]
-        return found
+        return self.timeline.named(pattern, Kind.RUNTIME)
 
     def op(self, pattern: re.Pattern[str]) -> BoolArray:
         """Return which slices are operators of a name."""
-        found: BoolArray = self.is_op & self.timeline.events.name_is(pattern)[self.host.row]
-        return found
+        return self.timeline.named(pattern, Kind.CPU_OP, Kind.USER_ANNOTATION)
 
     def spans(self, wanted: BoolArray, *, elsewhere: bool = False) -> Intervals:
         """Return the merged spans of some slices on the driving threads, or on all others."""
@@ -102,8 +102,7 @@ class HostThreads:
 
     @cached_property
     def _of_torch(self) -> BoolArray:
-        found: BoolArray = self.frame & self.timeline.events.name_is(TORCH_FRAME)[self.host.row]
-        return found
+        return self.timeline.named(TORCH_FRAME, Kind.PYTHON_FUNCTION)
 
     @property
     def collects(self) -> Intervals:
@@ -114,8 +113,8 @@ class HostThreads:
 
 def driving_tracks(timeline: Timeline) -> list[int]:
     """Return the main thread, autograd's, and those that launch device work; other threads hold up no step."""
-    table, host, device = timeline.events, timeline.host, timeline.device
-    backward = table.name_is(lambda name: name.startswith("autograd::engine::evaluate_function"))[host.row]
+    host, device = timeline.host, timeline.device
+    backward = timeline.named(AUTOGRAD)
     launches = np.unique(host.track[device.launch[device.launch >= 0]])
     return sorted({timeline.main_track, *np.unique(host.track[backward]).tolist(), *launches.tolist()})
 

@@ -12,6 +12,8 @@ import numpy.typing as npt
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
+NameTest = str | frozenset[str] | re.Pattern[str] | Callable[[str], bool]
+"""What a name can be asked."""
 
 
 class Kind(IntEnum):
@@ -167,41 +169,56 @@ class EventTable:
 
     def of_kind(self, *kinds: Kind) -> BoolArray:
         """Return for each row whether it is of one of the kinds."""
-        wanted = np.zeros(256, bool)
-        wanted[list(kinds)] = True
-        return wanted[self.kind]
+        return _table(kinds)[self.kind]
 
-    def name_is(self, test: str | re.Pattern[str] | Callable[[str], bool]) -> BoolArray:
-        """Return for each row whether its name fits: equal to a text, found by a pattern, or true by a function.
+    def name_is(self, test: NameTest, *kinds: Kind) -> BoolArray:
+        """Return for each row whether its name fits, and where kinds are given, whether it is of one of them.
 
-        The test runs once per distinct name, not once per event; a text or a pattern only the first time it is asked.
+        Args:
+            test: A text that the name equals, a set it is in, a pattern found in it, or a function that is true of it.
+            *kinds: Kinds of events; none means any.
         """
-        if callable(test):
-            return self._fitting(test)[self.name]
-        fits = self._known_fits.get(test)
-        if fits is None:
-            check: Callable[[str], object] = getattr(test, "search", test.__eq__)
-            fits = self._known_fits[test] = self._fitting(check)
-        return fits[self.name]
+        return self.which(self.name, self.kind, test, *kinds)
 
-    def _fitting(self, check: Callable[[str], object]) -> BoolArray:
-        """Return for each text whether it is a name that a test is true of, bool (strings,)."""
-        used, names = self._used_names
-        fits = np.zeros(len(self.strings), bool)
-        fits[used] = [bool(check(name)) for name in names]
+    def which(
+        self, names: npt.NDArray[np.integer], kind: npt.NDArray[np.uint8], test: NameTest, *kinds: Kind
+    ) -> BoolArray:
+        """Return which of some events fit, given their columns `name` and `kind`; otherwise as `name_is`."""
+        fits = self.fitting(test, *kinds)
+        if not fits.any():
+            return np.zeros(len(names), bool)
+        found: BoolArray = fits[names]
+        if kinds and self._used_by_kind[[one not in kinds for one in Kind]][:, fits].any():
+            found &= _table(kinds)[kind]
+        return found
+
+    def fitting(self, test: NameTest, *kinds: Kind) -> BoolArray:
+        """Return for each text whether it is a name (of an event of some kinds) that fits, bool (strings,).
+
+        The test runs once per distinct name, not once per event, and only the first time it is asked.
+        """
+        fits = self._known_fits.get((test, kinds))
+        if fits is None:
+            indices = np.flatnonzero(self._used_by_kind[list(kinds or Kind)].any(axis=0))
+            check = _check(test)
+            fits = self._known_fits[test, kinds] = np.zeros(len(self.strings), bool)
+            fits[indices] = [bool(check(self.strings.text(index))) for index in indices.tolist()]
         return fits
 
     @cached_property
-    def _known_fits(self) -> dict[str | re.Pattern[str], BoolArray]:
+    def _known_fits(self) -> dict[tuple[NameTest, tuple[Kind, ...]], BoolArray]:
         return {}
 
     @cached_property
-    def _used_names(self) -> tuple[IntArray, tuple[str, ...]]:
-        """The distinct names: their indices in `strings` and their texts."""
-        used = np.zeros(len(self.strings), bool)
-        used[self.name] = True
-        indices = np.flatnonzero(used)
-        return indices, tuple(self.strings.text(index) for index in indices.tolist())
+    def _used_by_kind(self) -> BoolArray:
+        """Return which texts are names of events of each kind, bool (kinds, strings)."""
+        used = np.zeros(len(Kind) * len(self.strings), bool)
+        used[self.kind * np.int32(len(self.strings)) + self.name] = True
+        return used.reshape(len(Kind), -1)
+
+    def distinct_names(self, rows: npt.ArrayLike) -> tuple[IntArray, IntArray]:
+        """Return (the distinct names of some rows as indices in `strings`, the place of each row's among them)."""
+        return distinct(self.name[np.asarray(rows, np.int64)], len(self.strings))
 
     def ints(self, key: str, missing: int = -1) -> IntArray:
         """Return an integer argument of each row, `missing` where it has none, int64 (events,)."""
@@ -249,6 +266,37 @@ class EventTable:
                 if place < len(part[0]) and part[0][place] == row:
                     return decode(part[1][place].item())
         return None
+
+
+def distinct(codes: npt.NDArray[np.integer], size: int) -> tuple[IntArray, IntArray]:
+    """Return (the distinct codes in order, the place of each code among them), as `numpy.unique` without sorting.
+
+    Args:
+        codes: Numbers from 0.
+        size: One more than the largest there can be.
+    """
+    used = np.zeros(size, bool)
+    used[codes] = True
+    found = np.flatnonzero(used)
+    place = np.zeros(size, np.int64)
+    place[found] = np.arange(len(found))
+    return found, place[codes]
+
+
+def _table(kinds: Iterable[Kind]) -> BoolArray:
+    """Return for each code of a kind whether it is one of some kinds."""
+    wanted = np.zeros(256, bool)
+    wanted[list(kinds)] = True
+    return wanted
+
+
+def _check(test: NameTest) -> Callable[[str], object]:
+    """Return what is true of the names that fit."""
+    if isinstance(test, str):
+        return test.__eq__
+    if isinstance(test, re.Pattern):
+        return test.search
+    return test.__contains__ if isinstance(test, frozenset) else test
 
 
 SURROGATE = re.compile("[\ud800-\udfff]")

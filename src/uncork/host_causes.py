@@ -21,6 +21,7 @@ FIRST_USE_NS = 1_000_000
 FIRST_USE_RATIO = 20
 FEW_CALLS = 5
 """With fewer calls of a name there is no median to speak of."""
+_STAGED = re.compile(r"HtoD.*Pageable|HostToDevice")
 UNRECORDED_NS = 2_000_000
 """A wait this long over an idle device waits for work outside the recording: an idle device answers within tens of
 microseconds."""
@@ -121,9 +122,8 @@ def innermost_operators(timeline: Timeline, own: HostThreads) -> tuple[IntArray,
 def _tiny(timeline: Timeline, own_ns: IntArray, works: BoolArray) -> BoolArray:
     """Return which slices are operators whose median own time is that of a call without work."""
     rows = np.flatnonzero(works)
-    names, back, count = np.unique(
-        timeline.events.name[timeline.host.row[rows]], return_inverse=True, return_counts=True
-    )
+    names, back = timeline.events.distinct_names(timeline.host.row[rows])
+    count = np.bincount(back, minlength=len(names))
     long = own_ns[rows] >= TINY_OUTLIER_NS
     often = np.bincount(back, long, minlength=len(names))
     regular = (often >= REGULAR_SHARE * count) & (often > 1)
@@ -135,10 +135,10 @@ def _tiny(timeline: Timeline, own_ns: IntArray, works: BoolArray) -> BoolArray:
 def first_use(timeline: Timeline) -> BoolArray:
     """Return which host slices are calls that carry a first use: lazy loading, contexts, first allocation."""
     host = timeline.host
-    called = (timeline.events.kind[host.row] == Kind.RUNTIME) & timeline.events.name_is(FIRST_USE_CALL)[host.row]
-    rows = np.flatnonzero(called)
+    rows = np.flatnonzero(timeline.named(FIRST_USE_CALL, Kind.RUNTIME))
     dur = host.dur_ns[rows]
-    names, back, count = np.unique(timeline.events.name[host.row[rows]], return_inverse=True, return_counts=True)
+    names, back = timeline.events.distinct_names(host.row[rows])
+    count = np.bincount(back, minlength=len(names))
     median = group_medians(back, dur, len(names))
     long = (dur >= FIRST_USE_NS) & ((dur > FIRST_USE_RATIO * median[back]) | (count[back] < FEW_CALLS))
     rows = rows[long]
@@ -152,7 +152,7 @@ def _unrecorded(timeline: Timeline, idle: HostThreads, blocking: BoolArray) -> I
     """Return the idle parts of blocking calls that are too long to be anything recorded."""
     host, device = timeline.host, timeline.device
     # Only copies to the device are staged by the host; copies from it wait for what is before them in the stream.
-    staged = timeline.events.name_is(re.compile(r"HtoD.*Pageable|HostToDevice"))[device.row]
+    staged = timeline.events.name_is(_STAGED)[device.row]
     staging = np.zeros(len(host), bool)
     staging[device.launch[staged & (device.launch >= 0)]] = True
     gaps = complement(timeline.device_busy, *timeline.window)

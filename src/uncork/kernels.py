@@ -111,7 +111,6 @@ def kernel_class(name: str) -> str:
 
 def kernel_classes(table: EventTable, rows: npt.ArrayLike) -> npt.NDArray[np.int8]:
     """Return for each row the place of its kernel's class in `CLASSES`, int8 (rows,)."""
-    names = table.name[np.asarray(rows, np.int64)]
-    used, back = np.unique(names, return_inverse=True)
+    used, back = table.distinct_names(rows)
     codes = [CLASSES.index(kernel_class(table.strings.text(int(index)))) for index in used]
     return np.array(codes, np.int8)[back] if len(used) else np.empty(0, np.int8)

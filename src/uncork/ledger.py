@@ -142,15 +142,18 @@ def device_causes(timeline: Timeline) -> npt.NDArray[np.str_]:
     by_class = np.array([_KERNEL_CAUSE[kind] for kind in CLASSES])
     cause = by_class[kernel_classes(table, device.row)]
     # MTIA writes what a stream waits for as kernels; waiting is no work.
-    cause[table.name_is(re.compile(r"^event_(wait|record)$"))[device.row]] = ""
+    cause[table.name_is(_WAITS)[device.row]] = ""
     cause[device.kind == Kind.GPU_MEMSET] = "bandwidth"
     copies = device.kind == Kind.GPU_MEMCPY
-    to_peer = table.name_is(lambda name: "PtoP" in name or "PeerToPeer" in name)[device.row]
-    within = table.name_is(lambda name: "DtoD" in name or "DeviceToDevice" in name)[device.row]
+    to_peer = table.name_is(_TO_PEER)[device.row]
+    within = table.name_is(_WITHIN)[device.row]
     cause[copies] = np.select([to_peer[copies], within[copies]], ["comm", "bandwidth"], "copy")
     return cause
 
 
+_WAITS = re.compile(r"^event_(wait|record)$")
+_TO_PEER = re.compile(r"PtoP|PeerToPeer")
+_WITHIN = re.compile(r"DtoD|DeviceToDevice")
 _KERNEL_CAUSE = {
     kind: "gemm"
     if kind in COMPUTE

@@ -19,6 +19,8 @@ class HostSlices:
 
     Args:
         row: Row in the event table.
+        kind: `Kind` codes.
+        name: Index of the name in the table's strings.
         track: Index of the thread in the table's tracks.
         start_ns: Start.
         end_ns: End, cut to the parent's end where a broken recording lets a child outlive its parent.
@@ -29,6 +31,8 @@ class HostSlices:
     """
 
     row: IntArray
+    kind: npt.NDArray[np.uint8]
+    name: npt.NDArray[np.int32]
     track: IntArray
     start_ns: IntArray
     end_ns: IntArray
@@ -45,6 +49,12 @@ class HostSlices:
     def dur_ns(self) -> IntArray:
         """Return the durations."""
         return self.end_ns - self.start_ns
+
+    def of_kind(self, *kinds: Kind) -> BoolArray:
+        """Return for each slice whether it is of one of the kinds."""
+        wanted = np.zeros(256, bool)
+        wanted[list(kinds)] = True
+        return wanted[self.kind]
 
     def enclosed(self) -> IntArray:
         """Return how many slices each one encloses, at any depth, int64 (slices,)."""
@@ -108,7 +118,8 @@ def nest(table: EventTable, rows: IntArray) -> HostSlices:
     dur = end - start
     inner = parent >= 0
     children = np.bincount(parent[inner], dur[inner], minlength=len(rows)).astype(np.int64)
-    return HostSlices(rows, track, start, end, parent, depth, np.maximum(dur - children, 0), clipped)
+    own = np.maximum(dur - children, 0)
+    return HostSlices(rows, table.kind[rows], table.name[rows], track, start, end, parent, depth, own, clipped)
 
 
 def _leave_frames(table: EventTable, rows: IntArray) -> tuple[IntArray, IntArray, IntArray, IntArray]:

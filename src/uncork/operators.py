@@ -95,6 +95,9 @@ PREPARES_INPUT = re.compile(
 )
 """Python frames that make a step's input."""
 
+AUTOGRAD = re.compile(r"^autograd::engine::evaluate_function")
+ATEN = re.compile(r"^aten::")
+
 ALLOCATES = re.compile(r"^aten::(new_)?empty(_like|_strided|_permuted|_quantized)?$|^aten::resize_")
 READS_BACK = re.compile(r"^aten::_local_scalar_dense$")
 """Operators that read a value from the device and so wait for it."""
@@ -138,9 +141,18 @@ def operator_class(name: str) -> str:
     return next((kind for kind, pattern in _PATTERNS if pattern.search(folded)), "compute")
 
 
+def is_loader(name: str) -> bool:
+    """Return whether an operator or region of that name is the loader's next."""
+    return operator_class(name) == "loader"
+
+
+def is_compile(name: str) -> bool:
+    """Return whether an operator or region of that name compiles."""
+    return operator_class(name) == "compile"
+
+
 def operator_classes(table: EventTable, rows: npt.ArrayLike) -> npt.NDArray[np.int8]:
     """Return for each row the place of its operator's class in `CLASSES`, int8 (rows,)."""
-    names = table.name[np.asarray(rows, np.int64)]
-    used, back = np.unique(names, return_inverse=True)
+    used, back = table.distinct_names(rows)
     codes = [CLASSES.index(operator_class(table.strings.text(int(index)))) for index in used]
     return np.array(codes, np.int8)[back] if len(used) else np.empty(0, np.int8)

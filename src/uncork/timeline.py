@@ -7,10 +7,10 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from uncork.events import EventTable, Kind
+from uncork.events import EventTable, Kind, NameTest
 from uncork.intervals import Intervals, covered_ns, intervals, total_ns
 from uncork.nesting import HostSlices, nest
-from uncork.operators import LOADER_FRAME, operator_class
+from uncork.operators import AUTOGRAD, LOADER_FRAME, is_loader
 from uncork.recording import Recording
 
 IntArray = npt.NDArray[np.int64]
@@ -129,6 +129,15 @@ class Timeline:
         kept = table.of_kind(*HOST_KINDS) & ~(table.of_kind(Kind.USER_ANNOTATION, Kind.CPU_OP) & self.is_step_mark)
         return nest(table, np.flatnonzero(kept))
 
+    def named(self, test: NameTest, *kinds: Kind) -> BoolArray:
+        """Return for each host slice whether it is of one of the kinds (of any, without) and its name fits.
+
+        Args:
+            test: As `EventTable.name_is` takes it.
+            *kinds: Kinds of events.
+        """
+        return self.events.which(self.host.name, self.host.kind, test, *kinds)
+
     @cached_property
     def is_step_mark(self) -> BoolArray:
         """Return for each event whether it is a host-side step mark (``ProfilerStep#N``)."""
@@ -153,7 +162,7 @@ class Timeline:
         """Return the host slice that launched each device row: the runtime call of the same correlation."""
         table, host = self.events, self.host
         correlation = table.ints("correlation", missing=0)
-        calls = np.flatnonzero(table.kind[host.row] == Kind.RUNTIME)
+        calls = np.flatnonzero(host.kind == Kind.RUNTIME)
         keys = correlation[host.row[calls]]
         calls, keys = calls[keys > 0], keys[keys > 0]
         order = np.argsort(keys, kind="stable")
@@ -176,7 +185,7 @@ class Timeline:
         Falls back on ``External id`` where the runtime call is not recorded.
         """
         table, host, device = self.events, self.host, self.device
-        is_op = np.isin(table.kind[host.row], (int(Kind.CPU_OP),))
+        is_op = host.of_kind(Kind.CPU_OP)
         found = host.ancestor_where(is_op, device.launch)
         lost = np.flatnonzero(found < 0)
         external = table.ints("External id", missing=0)
@@ -207,7 +216,7 @@ class Timeline:
             return int(np.bincount(table.track[marks]).argmax())
         host = self.host
         # Python frames span the whole life of every thread, helpers' too: they only count where nothing else is known.
-        works = np.isin(table.kind[host.row], (int(Kind.CPU_OP), int(Kind.USER_ANNOTATION)))
+        works = host.of_kind(Kind.CPU_OP, Kind.USER_ANNOTATION)
         top = np.flatnonzero(works & ~self._in_autograd[host.row])
         top = top[host.ancestor_where(works, host.parent[top]) < 0]
         if not len(top):
@@ -294,7 +303,7 @@ class Timeline:
         if not len(linked):
             return self._first_steady_start(), end
         launch = self._starter[linked[np.argmin(host.start_ns[self._starter[linked]])]]
-        is_op = self.events.kind[host.row] == Kind.CPU_OP
+        is_op = host.kind == Kind.CPU_OP
         outer = launch
         while (above := host.ancestor_where(is_op, host.parent[outer : outer + 1])[0]) >= 0:
             outer = above
@@ -321,13 +330,12 @@ class Timeline:
     @cached_property
     def loader_waits(self) -> Intervals:
         """Return when the main thread is inside the loader's next."""
-        table, host = self.events, self.host
-        named = table.name_is(lambda name: operator_class(name) == "loader")
-        named &= table.of_kind(Kind.CPU_OP, Kind.USER_ANNOTATION)
-        named |= table.name_is(LOADER_FRAME) & table.of_kind(Kind.PYTHON_FUNCTION)
-        found = named[host.row] & (host.track == self.main_track)
+        host = self.host
+        named = self.named(is_loader, Kind.CPU_OP, Kind.USER_ANNOTATION)
+        named |= self.named(LOADER_FRAME, Kind.PYTHON_FUNCTION)
+        found = named & (host.track == self.main_track)
         return intervals(host.start_ns[found], host.end_ns[found])
 
     @cached_property
     def _in_autograd(self) -> BoolArray:
-        return self.events.name_is(lambda name: name.startswith("autograd::engine::evaluate_function"))
+        return self.events.name_is(AUTOGRAD)

@@ -39,14 +39,14 @@ class AllocatorCalls(Measurement):
     def of(cls, rank: Rank) -> "AllocatorCalls":
         """Return the calls of a rank; needs the host's runtime calls."""
         timeline = rank.timeline
-        host, table, steps = timeline.host, timeline.events, timeline.steps
-        runtime = table.kind[host.row] == Kind.RUNTIME
+        host, steps = timeline.host, timeline.steps
+        runtime = host.kind == Kind.RUNTIME
         if not runtime.any():
             raise MissingEvidence("device")
-        calls = np.flatnonzero(runtime & table.name_is(ALLOCATOR_CALL)[host.row])
+        calls = np.flatnonzero(timeline.named(ALLOCATOR_CALL, Kind.RUNTIME))
         step = steps.at(host.start_ns[calls])
         calls, step = calls[step >= 0], step[step >= 0]
-        frees = table.name_is(_GIVES_BACK)[host.row[calls]]
+        frees = timeline.named(_GIVES_BACK, Kind.RUNTIME)[calls]
         count = max(len(steps), 1)
         return cls(
             mallocs_per_step=int((~frees).sum()) / count,

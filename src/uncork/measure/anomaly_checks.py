@@ -8,6 +8,7 @@ from uncork.events import Kind
 from uncork.intervals import contains, intersect, intervals, subtract, total_ns
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.machine import Machine
+from uncork.operators import AUTOGRAD
 
 _CHECK = frozenset({"aten::isnan", "aten::_is_any_true", "aten::any", "aten::item"})
 
@@ -30,15 +31,15 @@ class AnomalyChecks(Measurement):
     def of(cls, rank: Rank) -> "AnomalyChecks":
         """Return the checks of a rank; without host operators they cannot be seen."""
         timeline = rank.timeline
-        host, table = timeline.host, timeline.events
-        is_op = table.kind[host.row] == int(Kind.CPU_OP)
+        host = timeline.host
+        is_op = host.kind == Kind.CPU_OP
         if not is_op.any():
             raise MissingEvidence("host")
-        node = is_op & table.name_is(lambda name: name.startswith("autograd::engine::evaluate_function"))[host.row]
+        node = timeline.named(AUTOGRAD, Kind.CPU_OP)
         below = (host.parent >= 0) & node[np.maximum(host.parent, 0)]
         below &= contains(timeline.steps.intervals, host.start_ns)
-        tests = is_op & below & table.name_is("aten::isnan")[host.row]
-        checks = np.flatnonzero(is_op & below & table.name_is(_CHECK.__contains__)[host.row] & tests.any())
+        tests = below & timeline.named("aten::isnan", Kind.CPU_OP)
+        checks = np.flatnonzero(below & timeline.named(_CHECK, Kind.CPU_OP) & tests.any())
         spans = intersect(intervals(host.start_ns[checks], host.end_ns[checks]), timeline.steps.intervals)
         steps = max(len(timeline.steps), 1)
         return cls(

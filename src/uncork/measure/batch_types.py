@@ -39,10 +39,10 @@ class BatchTypes(Measurement):
         if not (types >= 0).any():
             raise MissingEvidence("shapes")
         inside = contains(timeline.steps.intervals, host.start_ns) & (host.track == timeline.main_track)
-        inside &= (table.kind[host.row] == int(Kind.CPU_OP)) & (types >= 0)
+        inside &= (host.kind == Kind.CPU_OP) & (types >= 0)
         loading = contains(timeline.loader_waits, host.start_ns)
-        joins = _double(timeline, np.flatnonzero(inside & loading & table.name_is(_JOINS.__contains__)[host.row]))
-        named = table.name_is(_CASTS.__contains__)[host.row]
+        joins = _double(timeline, np.flatnonzero(inside & loading & timeline.named(_JOINS, Kind.CPU_OP)))
+        named = timeline.named(_CASTS)
         casts = _double(timeline, np.flatnonzero(inside & ~loading & named))
         casts = casts[host.ancestor_where(named, host.parent[casts]) < 0]
         steps = max(len(timeline.steps), 1)

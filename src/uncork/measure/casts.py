@@ -44,11 +44,11 @@ class Casts(Measurement):
         """Return the casts of a rank; without host operators they cannot be seen."""
         timeline = rank.timeline
         host, table = timeline.host, timeline.events
-        is_op = table.kind[host.row] == int(Kind.CPU_OP)
+        is_op = host.kind == Kind.CPU_OP
         if not is_op.any():
             raise MissingEvidence("host")
-        eats = is_op & table.name_is(_EATS_CASTS)[host.row]
-        casts = is_op & table.name_is("aten::_to_copy")[host.row]
+        eats = timeline.named(_EATS_CASTS, Kind.CPU_OP)
+        casts = timeline.named("aten::_to_copy", Kind.CPU_OP)
         casts &= contains(timeline.steps.intervals, host.start_ns)
         places = np.flatnonzero(casts)
         # aten::linear > aten::to > aten::_to_copy: the operator is two above.

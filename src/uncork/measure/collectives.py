@@ -137,7 +137,7 @@ def _on_device(timeline: Timeline) -> _Found:
     rows = np.flatnonzero((kernel_classes(table, device.row) == CLASSES.index("comm")) & (device.kind == Kind.KERNEL))
     told = _told_by(timeline, device.launch[rows])
     facts = np.where((table.texts("Collective name")[device.row[rows]] >= 0) | (told < 0), device.row[rows], told)
-    region = host.ancestor_where(table.name_is(_REGION)[host.row], device.launch[rows])
+    region = host.ancestor_where(timeline.named(_REGION), device.launch[rows])
     speaks = np.where(region >= 0, _rows(timeline, region), device.row[rows])
     found = _described(
         table,
@@ -154,7 +154,7 @@ def _on_device(timeline: Timeline) -> _Found:
 def _on_host(timeline: Timeline) -> _Found:
     """Return the collectives that a CPU backend makes: its regions, on whatever thread."""
     table = timeline.events
-    rows = np.flatnonzero(table.name_is(_CPU_BACKEND) & table.of_kind(Kind.USER_ANNOTATION, Kind.CPU_OP))
+    rows = np.flatnonzero(table.name_is(_CPU_BACKEND, Kind.USER_ANNOTATION, Kind.CPU_OP))
     rows = rows[np.argsort(table.ts_ns[rows], kind="stable")]
     return _described(
         table,
@@ -168,8 +168,8 @@ def _on_host(timeline: Timeline) -> _Found:
 
 def _told_by(timeline: Timeline, launch: IntArray) -> IntArray:
     """Return the event row of the ``record_param_comms`` around each launch, -1 where there is none."""
-    table, host = timeline.events, timeline.host
-    tells = table.name_is("record_param_comms")[host.row]
+    host = timeline.host
+    tells = timeline.named("record_param_comms")
     place = host.ancestor_where(tells, launch)
     return _rows(timeline, place)
 

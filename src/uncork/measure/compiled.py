@@ -11,7 +11,7 @@ from uncork.findings import Location
 from uncork.frames import split_frame
 from uncork.intervals import contains, intersect, intervals, subtract, total_ns
 from uncork.measure import Measurement, MissingEvidence, Rank
-from uncork.operators import operator_class
+from uncork.operators import is_compile
 from uncork.timeline import Timeline
 
 REGION = re.compile(r"^Torch-Compiled Region(?:: (?P<frame>\d+)/(?P<turn>\d+))?")
@@ -51,14 +51,14 @@ class Compiled(Measurement):
         """Return what is compiled in a rank's steps; without host operators nothing can be seen of it."""
         timeline = rank.timeline
         host, table = timeline.host, timeline.events
-        is_op = np.isin(table.kind[host.row], (int(Kind.CPU_OP), int(Kind.USER_ANNOTATION)))
+        is_op = host.of_kind(Kind.CPU_OP, Kind.USER_ANNOTATION)
         if not is_op.any():
             raise MissingEvidence("host")
         is_op &= contains(timeline.steps.intervals, host.start_ns)
         count = max(len(timeline.steps), 1)
-        region = np.flatnonzero(is_op & table.name_is(REGION)[host.row])
-        working = is_op & table.name_is(lambda name: operator_class(name) == "compile")[host.row]
-        lookups = is_op & table.name_is(_CACHE_LOOKUP)[host.row]
+        region = np.flatnonzero(is_op & timeline.named(REGION, Kind.CPU_OP, Kind.USER_ANNOTATION))
+        working = is_op & timeline.named(is_compile, Kind.CPU_OP, Kind.USER_ANNOTATION)
+        lookups = is_op & timeline.named(_CACHE_LOOKUP, Kind.CPU_OP, Kind.USER_ANNOTATION)
         working &= ~lookups
         turns = _turns(set(table.names(host.row[working])))
         return cls(
@@ -107,7 +107,7 @@ def _between(rank: Rank, region: npt.NDArray[np.int64]) -> int:
 def _breaks(timeline: Timeline) -> tuple[Location, ...]:
     """Return where compiled functions were left, from the functions torch makes to resume them."""
     table, host = timeline.events, timeline.host
-    frames = np.unique(table.name[host.row[table.kind[host.row] == int(Kind.PYTHON_FUNCTION)]])
+    frames = np.unique(host.name[host.kind == Kind.PYTHON_FUNCTION])
     found: dict[tuple[str, int], Location] = {}
     for index in frames.tolist():
         file, _, function = split_frame(table.strings.text(index))

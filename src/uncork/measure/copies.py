@@ -159,8 +159,8 @@ def _host_ns(timeline: Timeline, rows: IntArray) -> IntArray:
     if not len(host):
         return np.zeros(len(rows), np.int64)
     held = np.where(launch >= 0, host.dur_ns[launch], 0)
-    calls = (timeline.events.kind == Kind.RUNTIME) & timeline.events.name_is(WAIT_CALL)
-    waits = np.flatnonzero(calls[host.row] & (host.parent >= 0))
+    calls = timeline.named(WAIT_CALL, Kind.RUNTIME)
+    waits = np.flatnonzero(calls & (host.parent >= 0))
     by_parent = np.bincount(host.parent[waits], host.dur_ns[waits], minlength=len(host)).astype(np.int64)
     parent = np.where(launch >= 0, host.parent[launch], -1)
     _, first = np.unique(parent, return_index=True)

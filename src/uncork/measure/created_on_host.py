@@ -21,6 +21,7 @@ _CREATES = re.compile(
     r"^aten::(rand|randn|randint|rand_like|randn_like|normal_?|uniform_|bernoulli_?|zeros|ones|full|arange"
     r"|linspace|eye|empty|fill_|zero_|tril|triu|one_hot|scalar_tensor|zeros_like|ones_like|full_like)$"
 )
+_TO_DEVICE = re.compile(r"HtoD|HostToDevice")
 _FILLS = re.compile(r"^aten::(empty)$")
 FASTEST_BYTES_PER_NS = 100
 """No CPU fills a tensor at more than 100 GB/s from one thread's cache; a shorter creation made something else."""
@@ -52,7 +53,7 @@ class CreatedOnHost(Measurement):
         device, host, steps = timeline.device, timeline.host, timeline.steps
         if not len(device) or not len(host):
             raise MissingEvidence("device")
-        names = timeline.events.name_is(lambda name: "HtoD" in name or "HostToDevice" in name)[device.row]
+        names = timeline.events.name_is(_TO_DEVICE)[device.row]
         rows = np.flatnonzero(
             (device_causes(timeline) == "copy") & names & (timeline.launch_op >= 0)
             & (device.start_ns >= steps.start_ns[0]) & (device.start_ns < steps.end_ns[-1])
@@ -77,8 +78,8 @@ class CreatedOnHost(Measurement):
 
 def _creation(timeline: Timeline, op: IntArray) -> IntArray:
     """Return for each copying operator the creation just before it on the same thread, -1 where there is none."""
-    host, table = timeline.host, timeline.events
-    is_op = table.kind[host.row] == Kind.CPU_OP
+    host = timeline.host
+    is_op = host.kind == Kind.CPU_OP
     top = op.copy()
     while True:
         above = host.parent[top]
@@ -90,9 +91,9 @@ def _creation(timeline: Timeline, op: IntArray) -> IntArray:
     launches = np.zeros(len(host), bool)
     launched = timeline.device.launch[timeline.device.launch >= 0]
     launches[launched] = True
-    creates = table.name_is(_CREATES)[host.row] & is_op & ~_encloses(host.parent, host.depth, launches)
+    creates = timeline.named(_CREATES, Kind.CPU_OP) & ~_encloses(host.parent, host.depth, launches)
     # An empty tensor is filled by something else: alone it is no creation.
-    creates &= ~table.name_is(_FILLS)[host.row]
+    creates &= ~timeline.named(_FILLS, Kind.CPU_OP)
     found, place = np.full(len(top), -1, np.int64), top
     for _ in range(NEIGHBOURS):
         place = np.where(place >= 0, before[np.maximum(place, 0)], -1)

@@ -1,5 +1,6 @@
 """Dispatch: how many operators and launches a step makes, how small they are, and where most come from."""
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +20,7 @@ IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
 MOST_OPS = 16
-_GRAPH_LAUNCH = "GraphLaunch"
+_GRAPH_LAUNCH = re.compile("GraphLaunch")
 
 
 @dataclass(frozen=True)
@@ -70,17 +71,16 @@ class Dispatch(Measurement):
         # Threads that drive no step, as a metrics server's, make no operators of it.
         within &= np.isin(host.track, driving_tracks(timeline))
         within &= ~contains(timeline.loader_waits, host.start_ns)
-        is_op = table.kind[host.row] == int(Kind.CPU_OP)
+        is_op = host.kind == Kind.CPU_OP
         if not is_op.any():
             raise MissingEvidence("host")
         ops = np.flatnonzero(is_op & within)
-        names, back = np.unique(table.name[host.row[ops]], return_inverse=True)
+        names, back = table.distinct_names(host.row[ops])
         own = host.self_ns[ops]
         most, median = _most(timeline, names, back, own)
         tiny = median[back] <= TINY_OP_NS
         kernels = np.flatnonzero(timeline.device.kind == int(Kind.KERNEL))
-        graphs = (table.kind[host.row] == int(Kind.RUNTIME)) & within
-        graphs &= table.name_is(lambda name: _GRAPH_LAUNCH in name)[host.row]
+        graphs = timeline.named(_GRAPH_LAUNCH, Kind.RUNTIME) & within
         return cls(
             ops=_per_step(timeline, host.start_ns[ops]),
             tiny=_per_step(timeline, host.start_ns[ops[tiny]]),
@@ -121,7 +121,7 @@ def _per_step(timeline: Timeline, when_ns: IntArray) -> IntArray:
 
 
 def _most(
-    timeline: Timeline, names: npt.NDArray[np.int32], back: IntArray, own: IntArray
+    timeline: Timeline, names: IntArray, back: IntArray, own: IntArray
 ) -> tuple[tuple[OpCount, ...], npt.NDArray[np.float64]]:
     """Return the operators with most own time, and the median own time of every name."""
     if not len(back):

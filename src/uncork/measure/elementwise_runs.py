@@ -12,6 +12,7 @@ from uncork.findings import Location
 from uncork.intervals import contains
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.whereabouts import locate
+from uncork.operators import ATEN
 from uncork.timeline import Timeline
 
 IntArray = npt.NDArray[np.int64]
@@ -21,6 +22,7 @@ ELEMENTWISE = re.compile(
     r"|hardtanh|hardswish|softplus|clamp(_min|_max)?|where|lerp|addcmul|addcdiv|reciprocal|sin|cos|erf|maximum|minimum"
     r"|threshold|dropout|native_dropout|masked_fill|eq|ne|lt|le|gt|ge|logical_\w+|bitwise_\w+|floor|round|sign|copysign)_?$"
 )
+_OF_OPTIMIZER = re.compile(r"^Optimizer\.")
 LEAST_RUN = 3
 """Shorter runs are how models are written: an activation after a bias."""
 MOST_RUNS = 16
@@ -64,8 +66,7 @@ class ElementwiseRuns(Measurement):
         outer = _outermost(timeline)
         if not len(outer):
             raise MissingEvidence("host")
-        host, table = timeline.host, timeline.events
-        fits = table.name_is(ELEMENTWISE)[host.row[outer]]
+        fits = timeline.named(ELEMENTWISE, Kind.CPU_OP)[outer]
         same = fits[1:] & fits[:-1]
         begin = np.flatnonzero(fits & np.concatenate([[True], ~same]))
         finish = np.flatnonzero(fits & np.concatenate([~same, [True]]))
@@ -83,9 +84,9 @@ class ElementwiseRuns(Measurement):
 
 def _outermost(timeline: Timeline) -> IntArray:
     """Return the main thread's operators that lie in no other, in order of time, outside loader and optimizer."""
-    host, table = timeline.host, timeline.events
-    is_op = (table.kind[host.row] == int(Kind.CPU_OP)) & table.name_is(lambda name: name.startswith("aten::"))[host.row]
-    skip = table.name_is(lambda name: name.startswith("Optimizer."))[host.row]
+    host = timeline.host
+    is_op = timeline.named(ATEN, Kind.CPU_OP)
+    skip = timeline.named(_OF_OPTIMIZER)
     mine = is_op & (host.track == timeline.main_track) & contains(timeline.steps.intervals, host.start_ns)
     mine &= ~contains(timeline.loader_waits, host.start_ns)
     places = np.flatnonzero(mine)

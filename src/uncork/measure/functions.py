@@ -97,7 +97,7 @@ def _of_frames(rank: Rank) -> list[Function]:
     """Return the functions by the frames in a trace's steps; operators inside count for the frame around them."""
     timeline, tree = rank.deep, rank.deep_calltree
     host, table = timeline.host, timeline.events
-    is_frame = table.kind[host.row] == Kind.PYTHON_FUNCTION
+    is_frame = host.kind == Kind.PYTHON_FUNCTION
     frames = np.flatnonzero(is_frame & contains(timeline.steps.intervals, host.start_ns))
     if not len(frames):
         return []
@@ -106,9 +106,9 @@ def _of_frames(rank: Rank) -> list[Function]:
     inner = np.flatnonzero(is_frame & (above >= 0))
     children = np.bincount(above[inner], host.dur_ns[inner], minlength=len(host)).astype(np.int64)
     own = np.maximum(host.dur_ns - children, 0)
-    names, back = np.unique(table.name[host.row[frames]], return_inverse=True)
+    names, back = table.distinct_names(host.row[frames])
     same = above[frames]
-    outermost = (same < 0) | (table.name[host.row[np.maximum(same, 0)]] != table.name[host.row[frames]])
+    outermost = (same < 0) | (host.name[np.maximum(same, 0)] != host.name[frames])
     calls, self_ns = np.bincount(back), np.bincount(back, own[frames]).astype(np.int64)
     total_ns = np.bincount(back, host.dur_ns[frames] * outermost).astype(np.int64)
     found = []

@@ -31,10 +31,9 @@ class Garbage(Measurement):
         timeline = rank.timeline
         if not timeline.events.of_kind(Kind.GC).any():
             timeline = rank.deep  # calls that the program makes itself show as Python frames
-        host, table = timeline.host, timeline.events
-        frames = table.name_is("<built-in function collect>")[host.row]
-        calls = frames & (table.kind[host.row] == int(Kind.PYTHON_FUNCTION))
-        events = table.kind[host.row] == int(Kind.GC)
+        host = timeline.host
+        calls = timeline.named("<built-in function collect>", Kind.PYTHON_FUNCTION)
+        events = host.kind == Kind.GC
         found = np.flatnonzero((events if events.any() else calls) & contains(timeline.steps.intervals, host.start_ns))
         if not events.any() and not calls.any():
             raise MissingEvidence("gc")

@@ -46,15 +46,13 @@ def main_pieces(timeline: Timeline) -> Pieces:
 
 def users_frames(timeline: Timeline) -> BoolArray:
     """Return for each host slice whether it is a Python frame of the user's own code."""
-    host, table = timeline.host, timeline.events
-    mine: BoolArray = (table.kind[host.row] == int(Kind.PYTHON_FUNCTION)) & table.name_is(is_users_frame)[host.row]
-    return mine
+    return timeline.named(is_users_frame, Kind.PYTHON_FUNCTION)
 
 
 def has_frames(timeline: Timeline) -> bool:
     """Return whether the recording holds Python frames on the main thread."""
-    host, table = timeline.host, timeline.events
-    frames = (table.kind[host.row] == int(Kind.PYTHON_FUNCTION)) & (host.track == timeline.main_track)
+    host = timeline.host
+    frames = (host.kind == Kind.PYTHON_FUNCTION) & (host.track == timeline.main_track)
     return bool(frames.any())
 
 

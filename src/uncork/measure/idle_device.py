@@ -61,5 +61,4 @@ class IdleDevice(Measurement):
 def _gives_work(rank: Rank) -> bool:
     """Return whether the host launches work for a device or copies to it; a lone synchronisation is no use of it."""
     table = rank.timeline.events
-    named = table.name_is(LAUNCH_CALL) | table.name_is(COPY_CALL)
-    return bool((table.of_kind(Kind.RUNTIME) & named).any())
+    return any(table.fitting(calls, Kind.RUNTIME).any() for calls in (LAUNCH_CALL, COPY_CALL))

@@ -78,7 +78,7 @@ class KernelTable(Measurement):
         inside = np.flatnonzero(contains(timeline.steps.intervals, device.start_ns))
         if not len(inside):
             raise MissingEvidence("device")
-        names, back = np.unique(table.name[device.row[inside]], return_inverse=True)
+        names, back = table.distinct_names(device.row[inside])
         spent = np.bincount(back, device.dur_ns[inside]).astype(np.int64)
         kinds = _kinds(rank, inside)
         first = np.full(len(names), -1, np.int64)

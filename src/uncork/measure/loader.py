@@ -9,7 +9,7 @@ import numpy.typing as npt
 from uncork.events import Kind
 from uncork.intervals import covered_ns, intersect, intervals, subtract, total_ns
 from uncork.measure import Measurement, MissingEvidence, Rank
-from uncork.operators import LOADER_FRAME, operator_class
+from uncork.operators import LOADER_FRAME, is_loader
 from uncork.timeline import Timeline
 
 IntArray = npt.NDArray[np.int64]
@@ -50,7 +50,7 @@ class LoaderWait(Measurement):
         """Return the waits of a rank; a recording without host operators cannot show them."""
         timeline = rank.timeline
         host = timeline.host
-        if not np.isin(timeline.events.kind[host.row], (int(Kind.CPU_OP), int(Kind.USER_ANNOTATION))).any():
+        if not host.of_kind(Kind.CPU_OP, Kind.USER_ANNOTATION).any():
             raise MissingEvidence("host")
         places = next_calls(timeline)
         steps = timeline.steps
@@ -91,13 +91,10 @@ class LoaderWait(Measurement):
 
 def next_calls(timeline: Timeline) -> IntArray:
     """Return the main thread's outermost slices of the DataLoader's next: the profiler's marks, else its frames."""
-    host, table = timeline.host, timeline.events
-    is_next = table.name_is(lambda name: operator_class(name) == "loader")[host.row]
-    is_frame = table.name_is(LOADER_FRAME)[host.row]
-    kind = table.kind[host.row]
+    host = timeline.host
     for fits in (
-        is_next & np.isin(kind, (int(Kind.USER_ANNOTATION), int(Kind.CPU_OP))),
-        is_frame & (kind == int(Kind.PYTHON_FUNCTION)),
+        timeline.named(is_loader, Kind.CPU_OP, Kind.USER_ANNOTATION),
+        timeline.named(LOADER_FRAME, Kind.PYTHON_FUNCTION),
     ):
         places = np.flatnonzero(fits & (host.track == timeline.main_track))
         if len(places):
@@ -122,8 +119,8 @@ def under(timeline: Timeline, places: IntArray) -> BoolArray:
 
 def _starts(timeline: Timeline, places: IntArray) -> BoolArray:
     """Return which calls of next are the first of a new iterator: its seed or order was drawn since the last call."""
-    host, table = timeline.host, timeline.events
-    drawn = table.name_is(_NEW_EPOCH)[host.row] & (host.track == timeline.main_track)
+    host = timeline.host
+    drawn = timeline.named(_NEW_EPOCH) & (host.track == timeline.main_track)
     drawn &= host.ancestor_where(_mask(len(host), places), host.parent) < 0
     when = np.sort(host.start_ns[drawn])
     until = host.start_ns[places]
@@ -154,10 +151,10 @@ def iterator(timeline: Timeline, places: IntArray) -> str:
 
 def _collate_ns(timeline: Timeline, places: IntArray) -> int:
     """Return the time in stacking batches directly below the loader's next, in all steps."""
-    host, table = timeline.host, timeline.events
-    is_op = (table.kind[host.row] == int(Kind.CPU_OP)) & under(timeline, places)
+    host = timeline.host
+    is_op = (host.kind == Kind.CPU_OP) & under(timeline, places)
     outer = np.flatnonzero(is_op)
     outer = outer[host.ancestor_where(is_op, host.parent[outer]) < 0]
-    joins = outer[table.name_is(_COLLATE_OP)[host.row[outer]]]
+    joins = outer[timeline.named(_COLLATE_OP, Kind.CPU_OP)[outer]]
     spans = intervals(host.start_ns[joins], host.end_ns[joins])
     return total_ns(intersect(spans, timeline.steps.intervals))

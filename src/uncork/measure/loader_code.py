@@ -114,17 +114,16 @@ def _from_frames(timeline: Timeline) -> list[Part]:
     places = next_calls(timeline)
     inside = under(timeline, places)
     inner = np.flatnonzero(inside & (host.self_ns > 0))
-    frame = table.kind[host.row] == int(Kind.PYTHON_FUNCTION)
-    mine = inside & frame & table.name_is(is_users_frame)[host.row]
+    mine = inside & timeline.named(is_users_frame, Kind.PYTHON_FUNCTION)
     if not mine.any():
-        mine = inside & frame & table.name_is(_is_high_level)[host.row]
+        mine = inside & timeline.named(_is_high_level, Kind.PYTHON_FUNCTION)
     if not len(inner) or not mine.any():
         return []
-    staged = inside & table.name_is(lambda name: bool(_stage(name)))[host.row]
+    staged = inside & timeline.named(_has_stage)
     owner, kind = host.ancestor_where(mine, inner), host.ancestor_where(staged, inner)
     total = int(host.dur_ns[places].sum())
     sums: dict[tuple[int, str], int] = {}
-    name_of = table.name[host.row].astype(np.int64)
+    name_of = host.name.astype(np.int64)
     pairs = np.column_stack([np.where(owner >= 0, name_of[owner], -1), np.where(kind >= 0, name_of[kind], -1)])
     used, back = np.unique(pairs, axis=0, return_inverse=True)
     times = np.bincount(back.reshape(-1), host.self_ns[inner]).astype(np.int64)
@@ -147,6 +146,10 @@ def _stage(name: str) -> str:
     """Return the stage of a frame, a built-in or an operator by its name in a trace."""
     file, _, function = split_frame(name)
     return stage_of(file, function)
+
+
+def _has_stage(name: str) -> bool:
+    return bool(_stage(name))
 
 
 def _from_samples(samples: Iterable[StackSample]) -> list[Part]:

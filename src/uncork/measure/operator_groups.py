@@ -1,5 +1,6 @@
 """OperatorGroups: a recording's operators put together by name, phase, module, line and shapes."""
 
+import re
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,7 +18,7 @@ BoolArray = npt.NDArray[np.bool_]
 
 MOST_OVER_MEDIAN = 10
 """A call that takes more than this many times the median of its like was interrupted, or was the first of its kind."""
-_BY_PARAMETERS = ("conv", "attention", "batch_norm", "layer_norm", "group_norm", "rms_norm")
+_BY_PARAMETERS = re.compile("conv|attention|batch_norm|layer_norm|group_norm|rms_norm")
 """Operators whose work depends on scalars too, as part of their names."""
 
 
@@ -187,8 +188,8 @@ def host_steps(timeline: Timeline) -> Intervals:
     """
     steps, table, host, device = timeline.steps, timeline.events, timeline.host, timeline.device
     if steps.marked:
-        marks = timeline.is_step_mark & table.of_kind(Kind.USER_ANNOTATION, Kind.CPU_OP)
-        rows = np.flatnonzero(marks & table.name_is(set(steps.names).__contains__))
+        marks = table.name_is(frozenset(steps.names), Kind.USER_ANNOTATION, Kind.CPU_OP)
+        rows = np.flatnonzero(marks & timeline.is_step_mark)
         return intervals(table.ts_ns[rows], table.end_ns[rows])
     start, end = timeline.window
     inside = np.flatnonzero(contains(steps.intervals, device.start_ns) & (timeline.launch_op >= 0))
@@ -202,7 +203,7 @@ def group_operators(tree: CallTree) -> OperatorGroups:
     host, table = tree.host, tree.timeline.events
     slices = np.flatnonzero(tree.is_op & contains(host_steps(tree.timeline), host.start_ns))
     rows = host.row[slices]
-    matters = table.name_is(lambda name: any(part in name for part in _BY_PARAMETERS))[rows]
+    matters = tree.timeline.named(_BY_PARAMETERS, Kind.CPU_OP)[slices]
     dims, types, concrete = (table.texts(key)[rows] for key in _INPUTS)
     key = np.zeros(len(slices), np.int64)
     columns = (

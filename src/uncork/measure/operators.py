@@ -114,7 +114,7 @@ def deep_parts(rank: Rank) -> list[Operator]:
 def _launches(rank: Rank) -> bool:
     """Return whether the host launches work for a device."""
     table = rank.timeline.events
-    return bool((table.of_kind(Kind.RUNTIME) & table.name_is(LAUNCH_CALL)).any())
+    return bool(table.fitting(LAUNCH_CALL, Kind.RUNTIME).any())
 
 
 def _weight(operator: Operator, on_device: bool) -> int:

@@ -39,11 +39,11 @@ class OptimizerSteps(Measurement):
         """Return the updates of a rank; without host operators they cannot be seen."""
         timeline = rank.timeline
         host, table = timeline.host, timeline.events
-        is_op = np.isin(table.kind[host.row], (int(Kind.CPU_OP), int(Kind.USER_ANNOTATION)))
+        is_op = host.of_kind(Kind.CPU_OP, Kind.USER_ANNOTATION)
         if not is_op.any():
             raise MissingEvidence("host")
         is_op &= contains(timeline.steps.intervals, host.start_ns)
-        regions = np.flatnonzero(is_op & table.name_is(STEP)[host.row])
+        regions = np.flatnonzero(is_op & timeline.named(STEP, Kind.CPU_OP, Kind.USER_ANNOTATION))
         count = max(len(timeline.steps), 1)
         below = np.flatnonzero(is_op & under(timeline, regions))
         names = table.names(host.row[below])

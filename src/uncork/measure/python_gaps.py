@@ -47,6 +47,9 @@ WRAPPERS: tuple[tuple[str, re.Pattern[str]], ...] = (
 """Frames that call the program's own code: only their own time is theirs."""
 
 
+_OF_TORCH = re.compile(r"^torch/")
+
+
 @dataclass(frozen=True)
 class GapSite:
     """Python time of one place for one purpose.
@@ -120,6 +123,18 @@ def purpose_of(name: str, among: tuple[tuple[str, re.Pattern[str]], ...] = PURPO
     return next((purpose for purpose, pattern in among if pattern.search(folded)), "")
 
 
+def _has_purpose(name: str) -> bool:
+    return bool(purpose_of(name))
+
+
+def _profiles(name: str) -> bool:
+    return purpose_of(name) == "profiler"
+
+
+def _in_file(name: str) -> bool:
+    return bool(split_frame(name)[0])
+
+
 def _exact(site: GapSite, samples: tuple[StackSample, ...]) -> GapSite:
     """Return a site with the line of its function that was sampled most."""
     place = site.location
@@ -134,12 +149,12 @@ def _purposeful(timeline: Timeline, in_file: npt.NDArray[np.bool_]) -> npt.NDArr
 
     Optimizers and loaders of torch name their own regions; such a region is no profiler that the program runs.
     """
-    host, table = timeline.host, timeline.events
-    told = table.name_is(lambda text: bool(purpose_of(text)))[host.row]
-    profiles = table.name_is(lambda text: purpose_of(text) == "profiler")[host.row]
+    host = timeline.host
+    told = timeline.named(_has_purpose)
+    profiles = timeline.named(_profiles)
     places = np.flatnonzero(profiles)
     caller = host.ancestor_where(in_file & ~profiles, host.parent[places])
-    torchs = table.name_is(lambda text: text.startswith("torch/"))[host.row]
+    torchs = timeline.named(_OF_TORCH)
     told[places[(caller >= 0) & torchs[np.maximum(caller, 0)]]] = False
     return told
 
@@ -154,13 +169,13 @@ def _sites(timeline: Timeline, gaps: IntArray) -> list[GapSite]:
     if not len(kept) or not total:
         return []
     inner = pieces.slice[kept]
-    name = table.name[host.row].astype(np.int64)
+    name = host.name.astype(np.int64)
 
     def named(places: IntArray) -> IntArray:
         return np.where(places >= 0, name[places], -1)
 
     owner = named(host.ancestor_where(users_frames(timeline), inner))
-    in_file = table.name_is(lambda text: bool(split_frame(text)[0]))[host.row]
+    in_file = timeline.named(_in_file)
     reason = named(host.ancestor_where(_purposeful(timeline, in_file), inner))
     source = named(host.ancestor_where(in_file, inner))
     used, back = np.unique(np.column_stack([owner, reason, source]), axis=0, return_inverse=True)

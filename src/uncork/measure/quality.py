@@ -105,8 +105,8 @@ class RecordingQuality(Measurement):
         table, device, host = timeline.events, timeline.device, timeline.host
         op = table.of_kind(Kind.CPU_OP) & ~timeline.is_step_mark
         call = table.of_kind(Kind.RUNTIME)
-        launch = call & (table.name_is(LAUNCH_CALL) | table.name_is(COPY_CALL))
-        graph = call & table.name_is(_GRAPH_LAUNCH)
+        launch = table.name_is(LAUNCH_CALL, Kind.RUNTIME) | table.name_is(COPY_CALL, Kind.RUNTIME)
+        graph = table.name_is(_GRAPH_LAUNCH, Kind.RUNTIME)
         linked = device.launch >= 0
         wall = max(int(ledger.step_ns.sum()), 1)
         spent = dict(zip(ledger.causes, ledger.ns.sum(axis=1).tolist(), strict=True))
@@ -119,9 +119,9 @@ class RecordingQuality(Measurement):
             launches=int(launch.sum()),
             device_records=len(device),
             device_listed=bool(rank.recording.devices),
-            device_only_ops=int((op & table.name_is(_DEVICE_ONLY)).sum()),
-            cpu_only_ops=int((op & table.name_is(_CPU_ONLY)).sum()),
-            to_device_ops=int((op & table.name_is(_TO_DEVICE)).sum()),
+            device_only_ops=int((op & table.name_is(_DEVICE_ONLY, Kind.CPU_OP)).sum()),
+            cpu_only_ops=int((op & table.name_is(_CPU_ONLY, Kind.CPU_OP)).sum()),
+            to_device_ops=int((op & table.name_is(_TO_DEVICE, Kind.CPU_OP)).sum()),
             device_allocations_share=_device_allocations_share(table),
             unlinked_share=float((~linked).mean()) if len(device) else 0.0,
             before_window=_before_window(timeline),
@@ -149,7 +149,7 @@ def _extras(*tables: EventTable) -> dict[str, bool]:
         "has_stacks": any(table.of_kind(Kind.PYTHON_FUNCTION).any() or "Call stack" in table.args for table in tables),
         "has_shapes": any("Input Dims" in table.args for table in tables),
         "has_memory": any(table.of_kind(Kind.MEMORY).any() for table in tables),
-        "has_modules": any(table.name_is(_MODULE).any() or "Module Hierarchy" in table.args for table in tables),
+        "has_modules": any(table.fitting(_MODULE).any() or "Module Hierarchy" in table.args for table in tables),
     }
 
 

@@ -21,6 +21,10 @@ _LIBRARIES = re.compile(
 MOST_REGIONS = 100
 
 
+def _is_users(name: str) -> bool:
+    return not _LIBRARIES.match(name) and not name.startswith(MODULE)
+
+
 @dataclass(frozen=True)
 class Region:
     """A region of one name; times are means per step.
@@ -58,14 +62,11 @@ class Regions(Measurement):
         host, table, steps = timeline.host, timeline.events, max(len(timeline.steps), 1)
         if not len(host):
             raise MissingEvidence("host")
-        named = table.name_is(lambda name: not _LIBRARIES.match(name) and not name.startswith(MODULE))
         found = np.flatnonzero(
-            (table.kind[host.row] == Kind.USER_ANNOTATION)
-            & named[host.row]
-            & contains(host_steps(timeline), host.start_ns)
+            timeline.named(_is_users, Kind.USER_ANNOTATION) & contains(host_steps(timeline), host.start_ns)
         )
         device = tree.with_children(tree.device_ns)
-        names, back = np.unique(table.name[host.row[found]], return_inverse=True)
+        names, back = table.distinct_names(host.row[found])
         regions = [
             Region(
                 name=table.strings.text(int(code)),

@@ -12,7 +12,7 @@ from uncork.findings import Location
 from uncork.intervals import complement, contains, covered_ns
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.whereabouts import locate
-from uncork.operators import COPY_CALL, WAIT_CALL
+from uncork.operators import ATEN, COPY_CALL, WAIT_CALL
 from uncork.timeline import Timeline
 
 IntArray = npt.NDArray[np.int64]
@@ -22,6 +22,8 @@ READS_BACK = re.compile(
     r"^aten::(_local_scalar_dense|item|is_nonzero|nonzero|masked_select|unique\w*|_unique2|equal|allclose|bincount|index)$"
 )
 """Operators whose result the host needs before it can go on."""
+_ON_STREAM = re.compile("StreamWait")
+"""Such waits stop a stream, not the host."""
 MOST_SITES = 32
 
 
@@ -63,15 +65,15 @@ class Syncs(Measurement):
         timeline = rank.timeline
         if not len(timeline.device):
             raise MissingEvidence("device")
-        host, table = timeline.host, timeline.events
-        calls = table.kind[host.row] == int(Kind.RUNTIME)
+        host = timeline.host
+        calls = host.kind == Kind.RUNTIME
         if not calls.any():
             raise MissingEvidence("runtime")
         driving = np.isin(host.track, driving_tracks(timeline))
-        places = np.flatnonzero(calls & driving & _blocks(timeline))
+        places = np.flatnonzero(driving & _blocks(timeline))
         kept = timeline.steps.at(host.start_ns[places]) >= 0
         # The profiler itself waits for the device when it stops: after the last operator.
-        ops = host.start_ns[table.kind[host.row] == int(Kind.CPU_OP)]
+        ops = host.start_ns[host.kind == Kind.CPU_OP]
         kept &= host.start_ns[places] < (ops.max() if len(ops) else 0)
         return cls(tuple(_sites(rank, places[kept])[:MOST_SITES]))
 
@@ -82,11 +84,10 @@ class Syncs(Measurement):
 
 def _blocks(timeline: Timeline) -> BoolArray:
     """Return which host slices are runtime calls that stop the host: waits, and copies that must have arrived."""
-    host, table = timeline.host, timeline.events
-    waits = table.name_is(WAIT_CALL)[host.row]
-    waits &= ~table.name_is(lambda name: "StreamWait" in name)[host.row]
-    copies = table.name_is(COPY_CALL)[host.row]
-    reads = table.name_is(READS_BACK)[host.row]
+    host = timeline.host
+    waits = timeline.named(WAIT_CALL, Kind.RUNTIME) & ~timeline.named(_ON_STREAM, Kind.RUNTIME)
+    copies = timeline.named(COPY_CALL, Kind.RUNTIME)
+    reads = timeline.named(READS_BACK)
     copies = copies & (host.ancestor_where(reads, np.where(copies, np.arange(len(host)), -1)) >= 0)
     blocking: BoolArray = (waits | copies) & ~_under_loader(timeline)
     return blocking
@@ -133,8 +134,8 @@ def _sites(rank: Rank, places: IntArray) -> list[SyncSite]:
 
 def _owners(timeline: Timeline, places: IntArray) -> IntArray:
     """Return the outermost operator that each wait belongs to; the call itself where none is around it."""
-    host, table = timeline.host, timeline.events
-    is_op = (table.kind[host.row] == int(Kind.CPU_OP)) & table.name_is(lambda name: name.startswith("aten::"))[host.row]
+    host = timeline.host
+    is_op = timeline.named(ATEN, Kind.CPU_OP)
     op = host.ancestor_where(is_op, places)
     while True:
         above = host.ancestor_where(is_op, np.where(op >= 0, host.parent[op], -1))

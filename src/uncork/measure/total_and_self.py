@@ -14,6 +14,10 @@ _NO_OPERATORS = frozenset({"loader", "compile", "comm", "optimizer", "region"})
 """Regions and services that stand in the table beside operators."""
 
 
+def _is_operator(name: str) -> bool:
+    return operator_class(name) not in _NO_OPERATORS
+
+
 @dataclass(frozen=True)
 class TotalAndSelf(Measurement):
     """Host time per step of two operators.
@@ -39,19 +43,17 @@ class TotalAndSelf(Measurement):
         """Return the two leading operators of a rank."""
         timeline = rank.timeline
         host, table = timeline.host, timeline.events
-        ops = np.flatnonzero(
-            (table.kind[host.row] == int(Kind.CPU_OP)) & contains(timeline.steps.intervals, host.start_ns)
-        )
-        ops = ops[~table.name_is(lambda name: operator_class(name) in _NO_OPERATORS)[host.row[ops]]]
+        ops = np.flatnonzero((host.kind == Kind.CPU_OP) & contains(timeline.steps.intervals, host.start_ns))
+        ops = ops[timeline.named(_is_operator, Kind.CPU_OP)[ops]]
         if not len(ops):
             raise MissingEvidence("host")
-        names, back = np.unique(table.name[host.row[ops]], return_inverse=True)
+        names, back = table.distinct_names(host.row[ops])
         # On a device the time of what only waits for it is not its own: it belongs to what the device runs.
-        waits = table.name_is(READS_BACK)[host.row[ops]] & (len(timeline.device) > 0)
+        waits = timeline.named(READS_BACK, Kind.CPU_OP)[ops] & (len(timeline.device) > 0)
         own = np.where(waits, 0, host.self_ns[ops])
         selves = np.bincount(back, own)
         # An operator inside one of the same name would count twice.
-        name = table.name[host.row]
+        name = host.name
         parent = host.parent[ops]
         outer = (parent < 0) | (name[np.maximum(parent, 0)] != name[ops])
         totals = np.bincount(back[outer], host.dur_ns[ops[outer]], minlength=len(names))

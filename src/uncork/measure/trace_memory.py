@@ -207,7 +207,7 @@ def _asker(timeline: Timeline, row: int) -> Location:
     if not len(host):
         return Location()
     place = host.innermost(np.array([table.track[row]]), np.array([table.ts_ns[row]]))
-    op = int(host.ancestor_where(table.kind[host.row] == Kind.CPU_OP, place)[0])
+    op = int(host.ancestor_where(host.kind == Kind.CPU_OP, place)[0])
     return Location(op=table.names([host.row[op]])[0]) if op >= 0 else Location()
 
 

@@ -69,7 +69,7 @@ def _usual(rank: Rank, names: set[str]) -> dict[str, Location]:
     """Return the place that each name is most often called from in the deep window."""
     tree, timeline = rank.deep_calltree, rank.deep
     host, table = timeline.host, timeline.events
-    rows = np.flatnonzero(table.name_is(names.__contains__)[host.row] & (tree.place >= 0))
+    rows = np.flatnonzero(timeline.named(frozenset(names)) & (tree.place >= 0))
     counts: dict[str, Counter[int]] = {}
     for name, place in zip(table.names(host.row[rows]), tree.place[rows].tolist(), strict=True):
         counts.setdefault(name, Counter())[place] += 1

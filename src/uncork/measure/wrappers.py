@@ -68,14 +68,14 @@ class Wrappers(Measurement):
             search_ns_per_step=total_ns(searching) // steps,
             exposed_search_ns_per_step=total_ns(subtract(searching, timeline.device_busy)) // steps,
             devices=len(np.unique(timeline.events.ints("device")[timeline.device.row])),
-            backward=bool(timeline.events.name_is(BACKWARD_NODE)[timeline.host.row].any()),
+            backward=bool(timeline.named(BACKWARD_NODE).any()),
         )
 
 
 def _region(timeline: Timeline, name: str | re.Pattern[str]) -> IntArray:
     """Return (start, end) of the outermost regions of a name in order of time, int64 (regions, 2)."""
-    table, host = timeline.events, timeline.host
-    fits = table.name_is(name)[host.row] & np.isin(table.kind[host.row], (int(Kind.USER_ANNOTATION), int(Kind.CPU_OP)))
+    host = timeline.host
+    fits = timeline.named(name, Kind.USER_ANNOTATION, Kind.CPU_OP)
     places = np.flatnonzero(fits)
     places = places[host.ancestor_where(fits, host.parent[places]) < 0]
     rows = np.column_stack([host.start_ns[places], host.end_ns[places]])

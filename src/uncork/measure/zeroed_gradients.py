@@ -34,14 +34,12 @@ class ZeroedGradients(Measurement):
     def of(cls, rank: Rank) -> "ZeroedGradients":
         """Return what a rank's ``zero_grad`` does; needs the region that optimisers name."""
         timeline = rank.timeline
-        host, table = timeline.host, timeline.events
-        region = table.name_is(_ZERO_GRAD)[host.row]
+        host = timeline.host
+        region = timeline.named(_ZERO_GRAD)
         if not region.any():
             raise MissingEvidence("optimizer_regions")
         around = host.ancestor_where(region, np.arange(len(host)))
-        writes = np.flatnonzero(
-            (around >= 0) & table.name_is(_WRITES)[host.row] & (table.kind[host.row] == Kind.CPU_OP)
-        )
+        writes = np.flatnonzero((around >= 0) & timeline.named(_WRITES, Kind.CPU_OP))
         steps = max(len(timeline.steps), 1)
         op = timeline.launch_op
         launched = (op >= 0) & (around[np.maximum(op, 0)] >= 0)

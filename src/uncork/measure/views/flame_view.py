@@ -1,5 +1,6 @@
 """FlameView: time and memory by call stack and by module path, packed for the page's flame graph."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
@@ -25,7 +26,7 @@ SMALLEST_SHARE = 0.0002
 _MOST_NODES = 60_000
 NO_MODULE = "page.no_module"
 """Key of what the page calls work outside every module."""
-RECORDER_FRAME = "uncork/capture/"
+RECORDER_FRAME = re.compile("^uncork/capture/")
 """Frames of the recorder itself are seen through: what they call belongs to who called them."""
 
 
@@ -158,8 +159,8 @@ def _by_stack(tree: CallTree, weights: Mapping[str, IntArray], builder: _Builder
     """
     timeline = tree.timeline
     host, table, device = timeline.host, timeline.events, timeline.device
-    of_recorder = table.name_is(lambda name: name.startswith(RECORDER_FRAME))[host.row]
-    node, parent = _merged(tree, table.name[host.row].astype(np.int64), of_recorder)
+    of_recorder = timeline.named(RECORDER_FRAME)
+    node, parent = _merged(tree, host.name.astype(np.int64), of_recorder)
     row = host.row
     launcher = launchers(timeline)
     below = np.flatnonzero(launcher >= 0)
@@ -195,7 +196,7 @@ def _by_module(tree: CallTree, weights: Mapping[str, IntArray], builder: _Builde
     if not len(tree.modules):
         return None
     op = tree.op
-    op_name = np.where(op >= 0, table.name[host.row[np.maximum(op, 0)]].astype(np.int64), -1)
+    op_name = np.where(op >= 0, host.name[np.maximum(op, 0)].astype(np.int64), -1)
     triples, back, count = np.unique(
         np.stack([tree.module, tree.phase, op_name]), axis=1, return_inverse=True, return_counts=True
     )

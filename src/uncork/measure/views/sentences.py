@@ -126,8 +126,8 @@ def longest(timeline: Timeline) -> tuple[IntArray, bool]:
     device, host, table = timeline.device, timeline.host, timeline.events
     if len(device):
         return _longest_by_name(table.name[device.row].astype(np.int64), device.dur_ns, np.arange(len(device))), True
-    ops = np.flatnonzero((table.kind[host.row] == Kind.CPU_OP) & (2 * host.self_ns >= host.dur_ns))
-    return _longest_by_name(table.name[host.row[ops]].astype(np.int64), host.self_ns[ops], ops), False
+    ops = np.flatnonzero((host.kind == Kind.CPU_OP) & (2 * host.self_ns >= host.dur_ns))
+    return _longest_by_name(host.name[ops].astype(np.int64), host.self_ns[ops], ops), False
 
 
 def _longest_by_name(name: IntArray, amount: IntArray, slices: IntArray) -> IntArray:
