@@ -25,6 +25,8 @@ type GoTo = { name?: string; finding?: number } | null;
 
 /** Returns the view to begin with: what changed, else the timeline, else whatever there is. */
 function firstTab(page: PageData): Tab {
+  const asked = TABS.find(one => one === page.view);
+  if (asked) return asked;
   if (page.compare) return 'compare';
   if (document.querySelector('[id^="view-timeline-"]')) return 'timeline';
   return page.memory ? 'memory' : page.tables.length ? 'tables' : 'about';
@@ -55,7 +57,7 @@ function App({ page }: { page: PageData }) {
   useEffect(() => {
     let left = false;
     const unlessLeft = <T,>(set: (value: T) => void) => (value: T) => { if (!left) set(value); };
-    const wantsTrace = tab === 'timeline' || tab === 'memory' || tab === 'steps';
+    const wantsTrace = tab === 'timeline' || tab === 'flame' || tab === 'memory' || tab === 'steps';
     if (wantsTrace && trace === undefined) load<TimelineMeta, Trace>(`view-timeline-${rank}`, readTrace).then(unlessLeft(setTrace));
     if (tab === 'flame' && flame === undefined) load<FlameMeta, Flame>(`view-flame-${rank}`, readFlame).then(unlessLeft(setFlame));
     return () => { left = true; };
@@ -69,12 +71,21 @@ function App({ page }: { page: PageData }) {
   };
 
   useEffect(() => {
+    if (page.view) document.getElementById('views')?.scrollIntoView({ block: 'start' });
+  }, []);
+
+  useEffect(() => {
     const timeline = trace ? () => document.documentElement.classList.add('drawn') : undefined;
     timeline?.();
     if (trace) performance.mark('timeline-drawn');
   }, [trace]);
 
-  useEffect(() => connectHead({ setLanguage, setDark, showFinding: finding => showInTimeline({ finding }) }), []);
+  const showFinding = (finding: number, view: string) => {
+    if (view !== 'memory') return showInTimeline({ finding });
+    open('memory');
+    document.getElementById('views')?.scrollIntoView({ block: 'start' });
+  };
+  useEffect(() => connectHead({ setLanguage, setDark, showFinding }), []);
 
   useEffect(() => {
     const key = (event: KeyboardEvent) => {
@@ -114,24 +125,25 @@ function App({ page }: { page: PageData }) {
 
   return (
     <>
-      <Tabs tab={tab} open={open} help={() => setHelp(!help)} />
+      <Tabs tab={tab} open={open} help={() => setHelp(!help)} command={page.command} />
+      <h2 class="on-paper">{say(`page.tab.${tab}`)}</h2>
       {help && <Help />}
       {page.several_ranks && OF_ONE_RANK.has(tab) && <RankChoice ranks={page.shown_ranks} rank={rank} choose={showRank} />}
       <div role="tabpanel" id="panel" aria-labelledby={`tab-${tab}`}>
         {tab === 'compare' && <CompareView data={page.compare} language={language} />}
         {tab === 'timeline' && <Loaded data={trace} empty="page.timeline.empty">{data => <TimelineView trace={data} matches={page.findings} titles={page.finding_titles[language]} goTo={goTo} stamp={stamp} more={page.served ? more : null} />}</Loaded>}
-        {tab === 'flame' && <Loaded data={flame} empty="page.flame.empty">{data => <FlameView flame={data} showInTimeline={name => showInTimeline({ name })} stamp={stamp} />}</Loaded>}
+        {tab === 'flame' && <Loaded data={flame} empty="page.flame.empty">{data => <FlameView flame={data} inTimeline={trace ? new Set(trace.meta.names) : null} showInTimeline={name => showInTimeline({ name })} stamp={stamp} />}</Loaded>}
         {tab === 'tables' && <TablesView tables={page.tables} showInTimeline={inTimeline} />}
         {tab === 'memory' && <Loaded data={trace === null ? { none: true } as const : trace} empty="">{data => <MemoryView trace={'none' in data ? null : data} memory={page.memory} stamp={stamp} open={openSpan} />}</Loaded>}
         {tab === 'steps' && <StepsView steps={page.steps[String(rank)] ?? null} open={openStep} stamp={stamp} />}
-        {tab === 'ranks' && <RanksView ranks={page.ranks} comm={page.comm} late={page.late_ranks} />}
+        {tab === 'ranks' && <RanksView ranks={page.ranks} comm={page.comm} late={page.late_ranks} shown={page.shown_ranks} />}
         {tab === 'about' && <AboutView about={page.about} />}
       </div>
     </>
   );
 }
 
-function Tabs({ tab, open, help }: { tab: Tab; open: (tab: Tab) => void; help: () => void }) {
+function Tabs({ tab, open, help, command }: { tab: Tab; open: (tab: Tab) => void; help: () => void; command: string }) {
   const move = (event: KeyboardEvent) => {
     const step = event.key === 'ArrowRight' ? 1 : event.key === 'ArrowLeft' ? -1 : 0;
     if (!step) return;
@@ -148,6 +160,7 @@ function Tabs({ tab, open, help }: { tab: Tab; open: (tab: Tab) => void; help: (
         ))}
       </div>
       <CopyButton text={() => location.href} label={say('page.copy_link')} />
+      {command && <CopyButton text={() => `${command} --at '${location.hash.slice(1)}'`} label={say('page.command')} />}
       <button type="button" class="small" onClick={help} aria-label={say('page.help')}>?</button>
     </nav>
   );
@@ -201,7 +214,7 @@ function isTyping(event: KeyboardEvent): boolean {
   return event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement || event.target instanceof HTMLTextAreaElement;
 }
 
-type HeadActions = { setLanguage: (language: Language) => void; setDark: (dark: boolean) => void; showFinding: (finding: number) => void };
+type HeadActions = { setLanguage: (language: Language) => void; setDark: (dark: boolean) => void; showFinding: (finding: number, view: string) => void };
 
 /** Brings the static head to life: language, theme, copy buttons, links from findings into the timeline. */
 function connectHead({ setLanguage, setDark, showFinding }: HeadActions): () => void {
@@ -223,7 +236,7 @@ function connectHead({ setLanguage, setDark, showFinding }: HeadActions): () => 
       const text = button.parentElement?.querySelector('code')?.textContent ?? '';
       if (await copy(text)) flash(button);
     } else if (act === 'charts') document.getElementById('views')?.scrollIntoView({ block: 'start' });
-    else if (act === 'evidence') showFinding(Number(button.dataset.finding));
+    else if (act === 'evidence') showFinding(Number(button.dataset.finding), button.dataset.view ?? '');
   };
   document.addEventListener('click', click);
   return () => document.removeEventListener('click', click);

@@ -41,6 +41,10 @@ export type PageData = {
   several_ranks: boolean;
   /** Whether a server stands behind the page that has what was left out. */
   served: boolean;
+  /** View to open at, or empty: then at the first screen. */
+  view: string;
+  /** What to type to see this page again, or empty. */
+  command: string;
   about: { title: Message; facts: Fact[] }[];
   compare: CompareData | null;
 };

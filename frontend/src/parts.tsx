@@ -14,6 +14,19 @@ export function CopyButton({ text, label }: { text: () => string; label: string 
   return <button type="button" class="small" onClick={click} aria-live="polite">{done ? say('page.copied') : label}</button>;
 }
 
+/** A button that saves what a canvas shows as a picture. */
+export function SavePng({ canvas, name }: { canvas: () => HTMLCanvasElement | null; name: string }) {
+  const save = () => canvas()?.toBlob(picture => {
+    if (!picture) return;
+    const link = document.createElement('a');
+    link.href = URL.createObjectURL(picture);
+    link.download = `uncork-${name}.png`;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  });
+  return <button type="button" class="small" onClick={save}>{say('page.save_png')}</button>;
+}
+
 /** Three sentences on how a view is read, folded away. */
 export function HowToRead({ view }: { view: string }) {
   return (

@@ -86,5 +86,6 @@ const SPELLED: [string, (value: number) => string][] = [
   ['share', share],
   ['bytes_per_s', value => `${three(value / 1e9)} GB/s`],
   ['flop_per_s', value => `${scaled(value)}FLOP/s`],
-  ['_flop', flop],
+  ['flop', flop],
+  ['_bytes_per_step', bytes],
 ];

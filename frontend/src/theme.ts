@@ -65,3 +65,22 @@ export function hatch(ctx: CanvasRenderingContext2D, colour: string, back: strin
   }
   return ctx.createPattern(tile, 'repeat') ?? colour;
 }
+
+const printers = new Set<() => void>();
+
+/** Has a canvas painted anew, at once, in the light colours of paper and back again; returns what ends that. */
+export function onPrint(paint: () => void): () => void {
+  printers.add(paint);
+  return () => printers.delete(paint);
+}
+
+let screen: string | undefined;
+window.addEventListener('beforeprint', () => {
+  screen = document.documentElement.dataset.theme;
+  document.documentElement.dataset.theme = 'light';
+  for (const paint of printers) paint();
+});
+window.addEventListener('afterprint', () => {
+  document.documentElement.dataset.theme = screen;
+  for (const paint of printers) paint();
+});

@@ -83,7 +83,8 @@ _BY_SUFFIX: dict[str, Callable[[float], str]] = {
     "_bytes": format_bytes,
     "_share": format_share,
     "share": format_share,
-    "_flop": format_flop,
+    "flop": format_flop,
+    "_bytes_per_step": format_bytes,
     "bytes_per_s": _bandwidth,
     "flop_per_s": _throughput,
 }

@@ -250,7 +250,7 @@ def test_one_of_several_ranks_is_chosen(new_page: Any, tmp_path: Path) -> None:
     assert ("long_gemm" if other == "1" else "short_gemm") in page.timeline(names)
     assert f"rank={other}" in page.tab.evaluate("location.hash")
     page.tab.keyboard.press("6")
-    assert page.tab.locator(".ranks svg text", has_text="rank 1").count() == 1
+    assert page.tab.locator(".rankbars li", has_text="rank 1").count() == 1
     assert page.errors == []
 
 

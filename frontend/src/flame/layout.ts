@@ -11,6 +11,8 @@ export type FlameMeta = {
   categories: string[];
   trees: { id: string; nodes: number; weights: string[]; folded: number }[];
   callouts: Callout[];
+  /** Whether the trees are of the recorder's deep window, which is not the timeline's. */
+  deep: boolean;
 };
 
 /** Returns what a name is shown as: keys of the catalogue in the reader's language, all others as they are. */

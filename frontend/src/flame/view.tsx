@@ -1,14 +1,15 @@
 // The flame graph with its choices, call-outs and details.
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { readPlace, writePlace } from '../link.ts';
-import { CopyButton, Empty, HowToRead, Tip, type TipContent } from '../parts.tsx';
+import { CopyButton, Empty, HowToRead, SavePng, Tip, type TipContent } from '../parts.tsx';
+import { onPrint } from '../theme.ts';
 import { bytes, count, duration, say, share, told } from '../text.ts';
 import { FlameCanvas, connectFlame } from './canvas.ts';
 import { type Flame, shownName, totals } from './layout.ts';
 
-type Props = { flame: Flame; showInTimeline: (name: string) => void; stamp: string };
+type Props = { flame: Flame; inTimeline: Set<string> | null; showInTimeline: (name: string) => void; stamp: string };
 
-export function FlameView({ flame, showInTimeline, stamp }: Props) {
+export function FlameView({ flame, inTimeline, showInTimeline, stamp }: Props) {
   const place = readPlace();
   const canvas = useRef<HTMLCanvasElement>(null);
   const view = useRef<FlameCanvas | null>(null);
@@ -32,7 +33,15 @@ export function FlameView({ flame, showInTimeline, stamp }: Props) {
       hover: (node, x, y) => setTip(node === null ? null : tipFor(made, node, x, y)),
     });
     view.current = made;
-    return connectFlame(made);
+    const disconnect = connectFlame(made);
+    const unprint = onPrint(() => {
+      made.restyle();
+      made.draw();
+    });
+    return () => {
+      unprint();
+      disconnect();
+    };
   }, [flame]);
 
   useEffect(() => {
@@ -69,10 +78,12 @@ export function FlameView({ flame, showInTimeline, stamp }: Props) {
         <Choice label={say('page.flame.weight')} value={shown} set={setWeight} options={weights.map(id => [id, say(`page.flame.weight.${id}`)])} />
         <Choice label={say('page.flame.order')} value={heavy ? 'heavy' : 'time'} set={id => setHeavy(id === 'heavy')} options={[['heavy', say('page.flame.order.heavy')], ['time', say('page.flame.order.time')]]} />
         <input type="search" placeholder={say('page.search')} aria-label={say('page.search')} onInput={event => find(event.currentTarget.value)} />
+        <SavePng canvas={() => canvas.current} name="flame" />
         <HowToRead view="flame" />
       </div>
-      {callouts.length > 0 && (
+      {(callouts.length > 0 || flame.meta.deep) && (
         <div class="sentences">
+          {flame.meta.deep && <p class="muted">{say('page.flame.deep')}</p>}
           {callouts.map(({ node, message }) => (
             <p>{told(message)} <button type="button" class="link" onClick={() => { view.current?.select(node); view.current?.zoomTo(null); }}>{say('page.show')}</button></p>
           ))}
@@ -92,7 +103,9 @@ export function FlameView({ flame, showInTimeline, stamp }: Props) {
               <div><dt>{say('column.self')}</dt><dd>{spell(tree.own[shown][selected])} · {share(tree.own[shown][selected] / whole)}</dd></div>
               <div><dt>{say('column.calls')}</dt><dd>{count(tree.calls[selected])}</dd></div>
             </dl>
-            <p><button type="button" class="small" onClick={() => showInTimeline(flame.meta.names[tree.name[selected]])}>{say('page.in_timeline')}</button></p>
+            {inTimeline?.has(flame.meta.names[tree.name[selected]])
+              ? <p><button type="button" class="small" onClick={() => showInTimeline(flame.meta.names[tree.name[selected]])}>{say('page.in_timeline')}</button></p>
+              : <p class="muted">{say('page.flame.not_in_timeline')}</p>}
           </section>
         )}
       </div>

@@ -15,7 +15,7 @@ export type Listener = {
   hover: (hit: Hit | null, x: number, y: number) => void;
   moved: () => void;
   measured: (span: Span | null) => void;
-  finding: (index: number) => void;
+  finding: (index: number, bring: boolean) => void;
 };
 
 const SHORTEST_VIEW_NS = 40;
@@ -204,6 +204,7 @@ export class TimelineCanvas {
   /** Returns what stands at a point. */
   hit(x: number, y: number): Hit | null {
     const lane = this.laneAt(y);
+    if (lane?.marks && x < LABELS) return this.longestMark(lane);
     if (!lane || x < LABELS) return null;
     const pixel = (this.to - this.from) / this.plot;
     const time = this.timeAt(x);
@@ -214,6 +215,14 @@ export class TimelineCanvas {
       return { finding: this.marks!.findings[lane.depth], from, to: from + lane.events.dur[event] };
     }
     return { event };
+  }
+
+  /** Returns the longest stretch of a finding: what its label stands for. */
+  private longestMark({ row, events, depth }: Lane): Hit {
+    let longest = row.first;
+    for (let i = row.first; i < row.last; i++) if (events.dur[i] > events.dur[longest]) longest = i;
+    const from = events.start[longest];
+    return { finding: this.marks!.findings[depth], from, to: from + events.dur[longest] };
   }
 
   laneAt(y: number): Lane | undefined {

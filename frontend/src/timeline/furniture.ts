@@ -26,7 +26,7 @@ export function drawHeads(ctx: CanvasRenderingContext2D, look: Theme, part: Part
     ctx.font = FONT;
     if (head.key) drawTwist(ctx, 10, y + 8, head.folded);
     const middle = y + Math.min(head.height, 22) / 2 - 5.5;
-    ctx.fillText(fitting(head.text, LABELS - 32), 22, Math.max(y, middle));
+    ctx.fillText(fitting(head.text, LABELS - 28), 22, Math.max(y, middle));
     if (head.note && head.height > 30) {
       ctx.fillStyle = look.muted;
       ctx.fillText(head.note, 22, Math.max(y, middle) + 15);

@@ -2,7 +2,7 @@
 import { firstEndingAfter } from '../lanes.ts';
 import { launchOf, launchedBy, placeOf } from '../trace.ts';
 import type { TimelineCanvas } from './canvas.ts';
-import { LABELS, OVERVIEW, RULER } from './layout.ts';
+import { LABELS, OVERVIEW, RULER, keyOf } from './layout.ts';
 
 const SNAP_PIXELS = 7;
 
@@ -105,7 +105,9 @@ function snapped(view: TimelineCanvas, x: number, y: number): number {
 }
 
 function click(view: TimelineCanvas, x: number, y: number): void {
+  const hit = view.hit(x, y);
   if (x < LABELS) {
+    if (hit && 'finding' in hit) view.on.finding(hit.finding, true);
     if (y < view.top) return;
     const inside = y - view.top + view.scroll;
     const head = view.layout.scrolled.heads.find(one => one.key && inside >= one.y && inside < one.y + Math.max(16, one.height));
@@ -113,11 +115,10 @@ function click(view: TimelineCanvas, x: number, y: number): void {
     return;
   }
   if (y < OVERVIEW + RULER) return;
-  const hit = view.hit(x, y);
   if (hit && 'finding' in hit) {
     view.measure = { from: hit.from, to: hit.to };
     view.on.measured(view.measure);
-    view.on.finding(hit.finding);
+    view.on.finding(hit.finding, false);
     return;
   }
   if (!hit && view.measure) {
@@ -189,6 +190,9 @@ function command(view: TimelineCanvas, key: string): boolean {
     view.measure = null;
     view.on.measured(null);
     view.select(null);
+  } else if (key === 'Enter' && selected !== null) {
+    const place = placeOf(trace, selected);
+    if (place && place.track.rows.length > 1) view.fold(keyOf(place.track));
   } else if (key === '[' || key === ']') alike(view, key === ']' ? 1 : -1);
   else if (key.startsWith('Arrow')) neighbour(view, key);
   else return false;

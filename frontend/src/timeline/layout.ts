@@ -14,7 +14,7 @@ export type Part = { lanes: Lane[]; heads: Head[]; curves: CurveLane[]; height: 
 export type Layout = { pinned: Part; scrolled: Part };
 
 /** What a finding points at in the timeline: one row of marks per finding. */
-export type Marks = Events & { rows: Row[]; findings: number[] };
+export type Marks = Events & { rows: Row[]; findings: number[]; titles: string[] };
 
 const PINNED = new Set(['step', 'cause']);
 const ROW_HEIGHT = { step: 17, cause: 20, device: 22, loader: 17, host: 16, finding: 15, curve: 44 };
@@ -55,8 +55,9 @@ export function layOut(trace: Trace, marks: Marks | null, folded: Set<string>): 
 
 function addMarks(part: Part, marks: Marks): void {
   const height = ROW_HEIGHT.finding;
-  part.heads.push(head(part.height + 3, marks.rows.length * height, 'track', say('page.track.findings'), ''));
   marks.rows.forEach((row, depth) => {
+    const finding = marks.findings[depth];
+    part.heads.push(head(part.height + 3, height, 'track', `${finding + 1}  ${marks.titles[finding] ?? ''}`, ''));
     part.lanes.push({ y: part.height + 3, height, events: marks, row, track: -1, depth, marks: true });
     part.height += height;
   });

@@ -7,7 +7,7 @@ import type { Marks } from './layout.ts';
 const MOST_FINDINGS = 5;
 
 /** Returns the marks of the findings that can be placed, or null where none can. */
-export function findMarks(trace: Trace, matches: FindingMatch[]): Marks | null {
+export function findMarks(trace: Trace, matches: FindingMatch[], titles: string[]): Marks | null {
   const start: number[] = [];
   const dur: number[] = [];
   const name: number[] = [];
@@ -30,7 +30,7 @@ export function findMarks(trace: Trace, matches: FindingMatch[]): Marks | null {
   if (!rows.length) return null;
   const before = new Float64Array(start.length + 1);
   dur.forEach((value, i) => (before[i + 1] = before[i] + value));
-  return { start: Float64Array.from(start), dur: Float64Array.from(dur), name, before, rows, findings };
+  return { start: Float64Array.from(start), dur: Float64Array.from(dur), name, before, rows, findings, titles };
 }
 
 /** Returns where events of some names are: in the row of causes, or in all others. */

@@ -2,7 +2,8 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { readPlace, writePlace } from '../link.ts';
 import type { FindingMatch } from '../page.ts';
-import { HowToRead, Tip, type TipContent } from '../parts.tsx';
+import { HowToRead, SavePng, Tip, type TipContent } from '../parts.tsx';
+import { onPrint } from '../theme.ts';
 import { duration, say, told } from '../text.ts';
 import type { Trace } from '../trace.ts';
 import { type Hit, type Span, TimelineCanvas } from './canvas.ts';
@@ -25,7 +26,7 @@ export function TimelineView({ trace, matches, titles, goTo, stamp, more }: Prop
   useEffect(() => {
     let pending = 0;
     if (!canvas.current) return undefined;
-    const timeline = new TimelineCanvas(canvas.current, trace, findMarks(trace, matches), {
+    const timeline = new TimelineCanvas(canvas.current, trace, findMarks(trace, matches, titles), {
       select: event => {
         setSelected(event);
         writePlace({ event: event === null ? undefined : String(event) });
@@ -40,20 +41,28 @@ export function TimelineView({ trace, matches, titles, goTo, stamp, more }: Prop
         }, 200);
       },
       measured: setSpan,
-      finding: setFinding,
+      finding: (index, bring) => (bring ? showFinding(timeline, index, setSpan, setFinding) : setFinding(index)),
     });
     view.current = timeline;
     const disconnect = connect(timeline);
     timeline.resize();
     restore(timeline);
     (window as unknown as { uncorkTimeline: TimelineCanvas }).uncorkTimeline = timeline;
+    const unprint = onPrint(() => {
+      timeline.restyle();
+      timeline.draw();
+    });
     return () => {
+      unprint();
       clearTimeout(pending);
       disconnect();
     };
   }, [trace]);
 
-  useEffect(() => view.current?.restyle(), [stamp]);
+  useEffect(() => {
+    if (view.current?.marks) view.current.marks.titles = titles;
+    view.current?.restyle();
+  }, [stamp]);
 
   useEffect(() => {
     const timeline = view.current;
@@ -127,10 +136,12 @@ export function TimelineView({ trace, matches, titles, goTo, stamp, more }: Prop
         />
         <span class="muted" aria-live="polite">{matchesFound === null ? '' : say('page.search.found', { count: matchesFound })}</span>
         <span id="timeline-keys" class="keys">{say('page.timeline.keys')}</span>
+        <SavePng canvas={() => canvas.current} name="timeline" />
         <HowToRead view="timeline" />
       </div>
+      <p id="timeline-rows" class="hidden">{say('page.timeline.rows', { rows: trace.tracks.map(track => told(track.meta.label)).join(', ') })}</p>
       <Sentences trace={trace} show={(from, to) => view.current?.show(from, to)} select={event => view.current?.select(event, true)} />
-      <canvas ref={canvas} class="lanes" tabIndex={0} role="application" aria-label={say('page.tab.timeline')} aria-describedby="timeline-keys" />
+      <canvas ref={canvas} class="lanes" tabIndex={0} role="application" aria-label={say('page.tab.timeline')} aria-describedby="timeline-keys timeline-rows" />
       <Tip tip={tip} />
       <div class="details" aria-live="polite">
         {finding !== null && span && <p class="muted">{say('page.timeline.finding', { number: finding + 1, title: titles[finding] ?? '' })}</p>}

@@ -7,6 +7,8 @@ import { has, quantity, say } from '../text.ts';
 const ROW = 27;
 const ROWS_AROUND = 8;
 const ROWS_SHOWN = 44;
+/** So few rows need no filter. */
+const FEW = 6;
 
 export type GridProps = {
   id: string;
@@ -17,14 +19,16 @@ export type GridProps = {
   groups?: string[];
   pick?: (row: Value[]) => void;
   pickLabel?: string;
+  /** Column to begin with, the largest first; by itself the first time. */
+  sortBy?: string;
 };
 
 type Sort = { column: number; down: boolean };
 type Line = { values: Value[]; mark: string; members: number };
 
-export function Grid({ id, columns, rows, marks = {}, groups = [], pick, pickLabel }: GridProps) {
+export function Grid({ id, columns, rows, marks = {}, groups = [], pick, pickLabel, sortBy }: GridProps) {
   const firstNumber = columns.findIndex((_, i) => rows.some(row => typeof row[i] === 'number'));
-  const [sort, setSort] = useState<Sort>({ column: Math.max(0, startColumn(columns, firstNumber)), down: true });
+  const [sort, setSort] = useState<Sort>({ column: Math.max(0, sortBy ? columns.indexOf(sortBy) : startColumn(columns, firstNumber)), down: true });
   const [filter, setFilter] = useState('');
   const [group, setGroup] = useState('');
   const [top, setTop] = useState(0);
@@ -41,19 +45,23 @@ export function Grid({ id, columns, rows, marks = {}, groups = [], pick, pickLab
   const first = Math.max(0, Math.floor(top / ROW) - ROWS_AROUND);
   const shown = lines.slice(first, first + ROWS_SHOWN);
   const most = useMemo(() => columns.map((_, i) => Math.max(0, ...rows.map(row => (typeof row[i] === 'number' ? row[i] : 0)))), [rows]);
+  const numeric = useMemo(() => columns.map((_, i) => isNumber(rows, i)), [rows]);
+  const nameAt = Math.max(0, columns.indexOf('name'));
   const order = (column: number) => setSort({ column, down: sort.column === column ? !sort.down : isNumber(rows, column) });
 
   return (
     <div class="grid">
       <div class="bar">
-        <input
-          type="search" placeholder={say('page.filter')} aria-label={say('page.filter')}
-          onInput={event => {
-            setFilter(event.currentTarget.value);
-            box.current?.scrollTo(0, 0);
-          }}
-        />
-        {groups.length > 0 && (
+        {rows.length > FEW && (
+          <input
+            type="search" placeholder={say('page.filter')} aria-label={say('page.filter')}
+            onInput={event => {
+              setFilter(event.currentTarget.value);
+              box.current?.scrollTo(0, 0);
+            }}
+          />
+        )}
+        {groups.length > 0 && rows.length > FEW && (
           <label class="choice">
             {say('page.group_by')}{' '}
             <select value={group} onChange={event => setGroup(event.currentTarget.value)}>
@@ -68,13 +76,13 @@ export function Grid({ id, columns, rows, marks = {}, groups = [], pick, pickLab
           <CopyButton text={() => markdown(columns, lines)} label="Markdown" />
         </span>
       </div>
-      <div class="scroll" ref={box} tabIndex={0} role="region" aria-label={say(`page.table.${id}`)} style={{ maxHeight: `${Math.min(560, (lines.length + 2) * ROW)}px` }} onScroll={event => setTop(event.currentTarget.scrollTop)}>
+      <div class="scroll" ref={box} tabIndex={0} role="region" aria-label={say(`page.table.${id}`)} onScroll={event => setTop(event.currentTarget.scrollTop)}>
         <table aria-rowcount={lines.length + 1}>
           <thead>
             <tr>
               {columns.map((column, i) => (
-                <th scope="col" class={isNumber(rows, i) ? 'n' : ''} aria-sort={sort.column === i ? (sort.down ? 'descending' : 'ascending') : 'none'} title={meaning(column)}>
-                  <button type="button" onClick={() => order(i)}>{heading(column)}<span aria-hidden="true">{sort.column === i ? (sort.down ? ' ▾' : ' ▴') : ''}</span></button>
+                <th scope="col" class={numeric[i] ? 'n' : ''} aria-sort={sort.column === i ? (sort.down ? 'descending' : 'ascending') : 'none'} title={meaning(column)}>
+                  <button type="button" onClick={() => order(i)}>{heading(column)}<span aria-hidden="true">{sort.column === i ? (sort.down ? '\u00a0▾' : '\u00a0▴') : ''}</span></button>
                 </th>
               ))}
               {pick && <th scope="col"><span class="hidden">{pickLabel}</span></th>}
@@ -84,7 +92,7 @@ export function Grid({ id, columns, rows, marks = {}, groups = [], pick, pickLab
             {first > 0 && <tr aria-hidden="true" class="filler" style={{ height: `${first * ROW}px` }}><td colSpan={columns.length} /></tr>}
             {shown.map((line, k) => (
               <tr key={first + k} aria-rowindex={first + k + 2} class={line.mark ? 'marked' : ''}>
-                {columns.map((column, i) => <Cell column={column} value={line.values[i]} most={most[i]} note={i === 0 ? line.mark : ''} />)}
+                {columns.map((column, i) => <Cell column={column} value={line.values[i]} most={most[i]} number={numeric[i]} note={i === nameAt ? line.mark : ''} />)}
                 {pick && <td><button type="button" class="small" onClick={() => pick(line.values)}>{pickLabel}</button></td>}
               </tr>
             ))}
@@ -96,12 +104,13 @@ export function Grid({ id, columns, rows, marks = {}, groups = [], pick, pickLab
   );
 }
 
-function Cell({ column, value, most, note }: { column: string; value: Value; most: number; note: string }) {
+function Cell({ column, value, most, note, number }: { column: string; value: Value; most: number; note: string; number: boolean }) {
   if (typeof value === 'number') {
     const wide = column.endsWith('share') && most > 0 ? Math.min(100, value * 100) : 0;
-    return <td class="n">{wide > 0 && <i class="cellbar" style={{ width: `${wide}%` }} />}<span>{quantity(column, value)}</span></td>;
+    return <td class="n">{wide > 0 && <i class="cellbar" style={{ width: `${wide}%` }} />}<span>{column === 'change_ns' && value > 0 ? '+' : ''}{quantity(column, value)}</span></td>;
   }
   const text = value === null || value === undefined || value === '' ? '–' : typeof value === 'boolean' ? say(value ? 'page.yes' : 'page.no') : value;
+  if (number && text === '–') return <td class="n">–</td>;
   return <td title={text}>{note && <b class="note" title={say(note)}>{say(`${note}.short`)}</b>}<bdi>{ENDS_TELL.has(column) ? tail(text) : text}</bdi></td>;
 }
 
@@ -158,7 +167,7 @@ function grouped(lines: Line[], columns: string[], by: number): Line[] {
       const [a, b] = [known.values[i], line.values[i]];
       if (i === by) return;
       if (typeof a === 'number' && typeof b === 'number' && addable(column)) known.values[i] = a + b;
-      else if (a !== b) known.values[i] = i === 0 ? say('page.members', { count: known.members }) : null;
+      else if (a !== b) known.values[i] = i === 0 && by !== 0 ? say('page.members', { count: known.members }) : null;
     });
   }
   return [...groups.values()];

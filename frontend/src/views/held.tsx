@@ -2,7 +2,8 @@
 import { useMemo, useState } from 'preact/hooks';
 import type { Value } from '../page.ts';
 import { Tip, type TipContent } from '../parts.tsx';
-import { bytes, duration, has, say, share } from '../text.ts';
+import { bytes, count, duration, has, say, share } from '../text.ts';
+import { binaryTick, niceTick, ticks } from '../ticks.ts';
 import { CURVE_COLOURS } from '../timeline/curve.ts';
 import { Grid } from './grid.tsx';
 import { Section } from './section.tsx';
@@ -52,7 +53,8 @@ function Stacked({ curve }: { curve: Curve }) {
   const [tip, setTip] = useState<TipContent | null>(null);
   const x = curve.time_ns ?? curve.action ?? curve.allocated_bytes.map((_, i) => i);
   const names = Object.keys(curve.categories ?? {}).sort((a, b) => OWNER_ORDER.indexOf(a) - OWNER_ORDER.indexOf(b));
-  const { areas, line, most } = useMemo(() => paths(curve, names, x), [curve]);
+  const { areas, line, most, peak } = useMemo(() => paths(curve, names, x), [curve]);
+  const tick = binaryTick(most / 5);
   const first = x[0];
   const span = x[x.length - 1] - first || 1;
   const show = (event: PointerEvent) => {
@@ -66,24 +68,28 @@ function Stacked({ curve }: { curve: Curve }) {
   };
   return (
     <figure>
-      <figcaption>{say('page.memory.by_owner')} <span class="muted">{say('page.memory.top', { most: bytes(most) })}</span></figcaption>
+      <figcaption>{say('page.memory.by_owner')} <span class="muted">{curve.time_ns ? say('page.memory.peak', { peak: bytes(curve.allocated_bytes[peak]), at_ns: x[peak] - first }) : `${say('page.memory.peak_here')} ${bytes(curve.allocated_bytes[peak])}`}</span></figcaption>
       <p class="legend">
         {names.map(name => <span><i class="swatch" style={{ background: colourOf(name) }} />{categoryName(name)}</span>)}
         {line && <span><i class="swatch line" />{say('page.series.reserved')}</span>}
       </p>
+      <div class="plot">
+      {ticks(most, tick, false).map(value => <span class="y" style={{ top: `${100 - (value / most) * 100}%` }}>{bytes(value)}</span>)}
       <svg class="area" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label={say('page.memory.by_owner')} onPointerMove={show} onPointerLeave={() => setTip(null)}>
-        {[0.25, 0.5, 0.75].map(part => <line class="grid" x1="0" x2={WIDTH} y1={HEIGHT * part} y2={HEIGHT * part} />)}
         {areas.map((area, k) => <path d={area} fill={colourOf(names[k])} />)}
+        {ticks(most, tick, false).map(value => <line class="grid" x1="0" x2={WIDTH} y1={HEIGHT - (value / most) * HEIGHT} y2={HEIGHT - (value / most) * HEIGHT} />)}
+        <line class="peak" x1={((x[peak] - first) / span) * WIDTH} x2={((x[peak] - first) / span) * WIDTH} y1="0" y2={HEIGHT} />
         {line && <path class="reserved" d={line} />}
       </svg>
-      <p class="legend ends"><span>{curve.time_ns ? duration(0) : '0'}</span><span>{curve.time_ns ? duration(span) : x[x.length - 1]}</span></p>
+      {ticks(span, niceTick(span / 8), false).map(value => <span class="x" style={{ left: `${(value / span) * 100}%` }}>{curve.time_ns ? duration(value) : count(value)}</span>)}
+      </div>
       <Tip tip={tip} />
     </figure>
   );
 }
 
-/** Returns stacked step areas, the line of reserved memory, and the top of the scale. */
-function paths(curve: Curve, names: string[], x: number[]): { areas: string[]; line: string; most: number } {
+/** Returns stacked step areas, the line of reserved memory, the top of the scale, and the point of the peak. */
+function paths(curve: Curve, names: string[], x: number[]): { areas: string[]; line: string; most: number; peak: number } {
   const n = x.length;
   const most = Math.max(1, ...curve.allocated_bytes, ...(curve.reserved_bytes ?? []));
   const px = (i: number) => (((x[Math.min(i, n - 1)] - x[0]) / (x[n - 1] - x[0] || 1)) * WIDTH).toFixed(1);
@@ -97,7 +103,7 @@ function paths(curve: Curve, names: string[], x: number[]): { areas: string[]; l
     return `M0,${HEIGHT}${up}${down}Z`;
   });
   const line = curve.reserved_bytes ? curve.reserved_bytes.map((value, i) => `${i ? 'L' : 'M'}${px(i)},${py(value)}L${px(i + 1)},${py(value)}`).join('') : '';
-  return { areas, line, most };
+  return { areas, line, most, peak: curve.allocated_bytes.indexOf(Math.max(...curve.allocated_bytes)) };
 }
 
 function AtPeak({ categories }: { categories: { category: string; bytes: number; share: number }[] }) {
@@ -136,7 +142,7 @@ function WhatIf({ what }: { what: What[] }) {
   );
 }
 
-const MOST_SEGMENTS = 60;
+const MOST_SEGMENTS = 30;
 
 function SegmentMap({ segments }: { segments: Segments }) {
   const shown = segments.shown.slice(0, MOST_SEGMENTS);

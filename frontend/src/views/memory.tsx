@@ -1,8 +1,9 @@
 // Memory over time, its peak, and who held it.
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { Empty, HowToRead, Tip, type TipContent } from '../parts.tsx';
+import { Empty, HowToRead, SavePng, Tip, type TipContent } from '../parts.tsx';
 import { bytes, duration, quantity, say, told } from '../text.ts';
-import { theme } from '../theme.ts';
+import { onPrint, theme } from '../theme.ts';
+import { binaryTick, niceTick, ticks } from '../ticks.ts';
 import { CURVE_COLOURS, columnMaxima, drawCurve } from '../timeline/curve.ts';
 import type { Curve, Trace } from '../trace.ts';
 import { HeldMemory, type MemorySection } from './held.tsx';
@@ -33,14 +34,20 @@ function Chart({ curve, span, stamp, open }: { curve: Curve; span: number; stamp
     draw();
     const observer = new ResizeObserver(draw);
     observer.observe(node);
-    return () => observer.disconnect();
+    const unprint = onPrint(draw);
+    return () => {
+      unprint();
+      observer.disconnect();
+    };
   }, [curve, stamp]);
   const at = (x: number) => ((x - LEFT) / (canvas.current!.clientWidth - LEFT)) * span;
   return (
     <figure>
       <figcaption>
         {told(curve.meta.label)}
-        {peak && <span class="muted"> {say('page.memory.peak', { peak: quantity(curve.meta.unit, peak.value), at_ns: peak.time })}</span>}
+        {peak && <span class="muted"> {say('page.memory.peak', { peak: quantity(curve.meta.unit, peak.value), at_ns: peak.time })}</span>}{' '}
+        {peak && open && <button type="button" class="small" onClick={() => open(Math.max(0, peak.time - span / 40), Math.min(span, peak.time + span / 40))}>{say('page.in_timeline')}</button>}{' '}
+        <SavePng canvas={() => canvas.current} name="memory" />
       </figcaption>
       <p class="legend">{curve.series.map((series, index) => <span><i class="swatch" style={{ background: CURVE_COLOURS[index % CURVE_COLOURS.length] }} />{say(series.label)}</span>)}</p>
       <canvas
@@ -108,9 +115,11 @@ function paint(canvas: HTMLCanvasElement, curve: Curve, span: number, peak: { ti
     ctx.textAlign = 'right';
     ctx.fillText(isBytes ? bytes(value) : quantity(curve.meta.unit, value), LEFT - 8, Math.min(Math.max(y, 7), tall - 2));
   }
-  for (let i = 0; i <= 6; i++) {
-    ctx.textAlign = i === 0 ? 'left' : i === 6 ? 'right' : 'center';
-    ctx.fillText(duration((span * i) / 6), LEFT + ((width - LEFT) * i) / 6, height - 8);
+  for (const time of ticks(span, niceTick(span / 8), false)) {
+    const x = LEFT + (time / span) * (width - LEFT);
+    if (x > width - 20) continue;
+    ctx.textAlign = time ? 'center' : 'left';
+    ctx.fillText(duration(time), x, height - 8);
   }
   ctx.textAlign = 'left';
   if (peak) {
@@ -123,10 +132,4 @@ function paint(canvas: HTMLCanvasElement, curve: Curve, span: number, peak: { ti
     ctx.stroke();
     ctx.setLineDash([]);
   }
-}
-
-function binaryTick(least: number): number {
-  let tick = 1;
-  while (tick < least) tick *= 2;
-  return tick;
 }

@@ -21,7 +21,7 @@ export function Section({ content }: { content: Record<string, unknown> }) {
       )}
       {nested.map(([name, inner]) => <section><h3>{field(name)}</h3><Section content={inner} /></section>)}
       {rows.map(([name, list]) => {
-        const columns = [...new Set(list.flatMap(row => Object.keys(row)))];
+        const columns = [...new Set(list.flatMap(row => Object.keys(row)))].filter(column => list.some(row => row[column] !== null));
         return <section><h3>{field(name)}</h3><Grid id={name} columns={columns} rows={list.map(row => columns.map(column => simple(row[column])))} /></section>;
       })}
     </div>

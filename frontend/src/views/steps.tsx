@@ -2,8 +2,9 @@
 import { useMemo, useState } from 'preact/hooks';
 import type { StepsData } from '../page.ts';
 import { Empty, HowToRead, Tip, type TipContent } from '../parts.tsx';
-import { duration, say } from '../text.ts';
+import { duration, say, share } from '../text.ts';
 import { IDLE, fillOf } from '../theme.ts';
+import { niceTick, ticks } from '../ticks.ts';
 import { Grid } from './grid.tsx';
 
 const HEIGHT = 260;
@@ -17,7 +18,7 @@ export function StepsView({ steps, open, stamp }: { steps: StepsData | null; ope
   const most = Math.max(...total);
   const tick = niceTick(most / 4);
   const scale = HEIGHT / (Math.ceil(most / tick) * tick);
-  const wide = Math.max(5, Math.min(44, Math.floor(1180 / total.length)));
+  const wide = Math.max(5, Math.min(90, Math.floor(900 / total.length)));
   const width = LEFT + wide * total.length + 12;
   const every = Math.max(1, Math.ceil(34 / wide));
   const fill = (cause: string) => (IDLE.has(cause) ? `url(#idle-${cause})` : fillOf(cause));
@@ -28,6 +29,7 @@ export function StepsView({ steps, open, stamp }: { steps: StepsData | null; ope
       <div class="bar"><HowToRead view="steps" /></div>
       <figure>
         <figcaption>{say('page.steps.title')}</figcaption>
+        <div class="beside">
         <div class="scroll-x" tabIndex={0} role="group" aria-label={say('page.steps.title')}>
           <svg width={width} height={HEIGHT + BELOW + 10} role="img" aria-label={say('page.steps.title')}>
             <defs>
@@ -66,7 +68,8 @@ export function StepsView({ steps, open, stamp }: { steps: StepsData | null; ope
             })}
           </svg>
         </div>
-        <Legend causes={causes} />
+        <Means steps={steps} />
+        </div>
       </figure>
       <Tip tip={tip} />
       <StepsTable columns={columns} steps={steps} open={open} stamp={stamp} />
@@ -79,20 +82,28 @@ function StepsTable({ columns, steps, open, stamp }: { columns: string[]; steps:
   return <Grid id="steps" columns={columns} rows={rows} pick={row => open(steps.numbers.findIndex(number => String(number) === row[0]))} pickLabel={say('page.in_timeline')} />;
 }
 
+/** The legend, each cause with its mean over the steps that are neither warm-up nor outlier. */
+function Means({ steps }: { steps: StepsData }) {
+  const typical = steps.phases.map((phase, i) => [phase, i] as const).filter(([phase]) => phase === 'steady').map(([, i]) => i);
+  const taken = typical.length ? typical : steps.phases.map((_, i) => i);
+  const mean = (values: number[]) => taken.reduce((sum, i) => sum + values[i], 0) / taken.length;
+  const whole = mean(steps.total_ns) || 1;
+  return (
+    <section class="means">
+      <h3>{say('page.steps.mean', { steps: taken.length })} <small>{duration(whole)}</small></h3>
+      <ul>
+        {steps.causes.map((cause, k) => [cause, mean(steps.ns[k])] as const).map(([cause, ns]) => (
+          <li><i class={`swatch${IDLE.has(cause) ? ' idle' : ''}`} style={{ background: fillOf(cause) }} /><span>{say(`cause.${cause}`)}</span><b>{duration(ns)}</b><b>{share(ns / whole)}</b></li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
 export function Legend({ causes }: { causes: string[] }) {
   return (
     <p class="legend">
       {causes.map(cause => <span><i class={`swatch${IDLE.has(cause) ? ' idle' : ''}`} style={{ background: fillOf(cause) }} />{say(`cause.${cause}`)}</span>)}
     </p>
   );
-}
-
-/** Returns a round distance of ticks not below a value. */
-export function niceTick(least: number): number {
-  const power = 10 ** Math.floor(Math.log10(Math.max(least, 1)));
-  return power * ([1, 2, 2.5, 5, 10].find(step => step * power >= least) ?? 10);
-}
-
-function ticks(most: number, tick: number): number[] {
-  return Array.from({ length: Math.ceil(most / tick) + 1 }, (_, i) => i * tick);
 }

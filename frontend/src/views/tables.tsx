@@ -6,7 +6,7 @@ import { Empty, HowToRead } from '../parts.tsx';
 import { say } from '../text.ts';
 import { Grid } from './grid.tsx';
 
-const GROUPS = ['module', 'place', 'location', 'shapes', 'file', 'category', 'class', 'rank'];
+const GROUPS = ['name', 'module', 'place', 'location', 'shapes', 'file', 'category', 'class', 'rank'];
 
 export function TablesView({ tables, showInTimeline }: { tables: TableData[]; showInTimeline: ((name: string) => void) | null }) {
   const [id, setId] = useState(readPlace().table ?? tables[0]?.id);

@@ -25,6 +25,7 @@ def add(verbs: Subparsers[argparse.ArgumentParser]) -> None:
     verb.add_argument("after", metavar="AFTER", help="run folder, trace, or JSON report")
     verb.add_argument("--html", metavar="FILE", help="write AFTER's report with what changed as one offline HTML page")
     verb.add_argument("--json", metavar="FILE", help="write the comparison as JSON; - for standard output")
+    verb.add_argument("--markdown", metavar="FILE", help="write the comparison as Markdown; - for standard output")
     add_language(verb)
     verb.add_argument("--top", type=int, default=10, metavar="N", help="operators shown (default 10)")
     verb.add_argument("--fail-if-slower", metavar="SHARE", help="exit 1 if steps got slower by more, as 5%%")
@@ -37,6 +38,7 @@ def act(arguments: argparse.Namespace) -> int:
     from uncork.locale import default_language
     from uncork.render import Options
     from uncork.render.comparison import render_comparison
+    from uncork.render.comparison_markdown import render_comparison_markdown
     from uncork.render.html import render_compared
 
     limit = _share(arguments.fail_if_slower)
@@ -45,11 +47,13 @@ def act(arguments: argparse.Namespace) -> int:
     lang = arguments.lang or default_language()
     if arguments.json:
         write(arguments.json, dumps(comparison, lang))
+    if arguments.markdown:
+        write(arguments.markdown, render_comparison_markdown(comparison, lang, top=arguments.top))
     if arguments.html:
         write(
             arguments.html, render_compared(_with_views(after, Path(arguments.after)), comparison, Options(lang=lang))
         )
-    if arguments.json != "-":
+    if "-" not in (arguments.json, arguments.markdown):
         width = max(60, shutil.get_terminal_size((100, 24)).columns)
         write("-", render_comparison(comparison, lang, top=arguments.top, width=width, color=use_color()))
     slower = comparison.step_change_share

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from uncork.render import Options
     from uncork.report import Report
 
+_MOST_NAMED = 16
 Subparsers = argparse._SubParsersAction  # noqa: SLF001 - argparse gives its type no public name
 
 
@@ -31,7 +32,8 @@ def add_output_options(verb: argparse.ArgumentParser) -> None:
     out.add_argument("--markdown", metavar="FILE", help="write the report as Markdown; - for standard output")
     out.add_argument(
         "--export", metavar="FORM=FILE", action="append", default=[], help="write another form: csv (the tables), "
-        "perfetto (a trace with the findings in it), speedscope (flame graphs); may be repeated",
+        "perfetto (a trace with the findings in it), speedscope (flame graphs), memory-timeline (the page opened at "
+        "who held memory over time); may be repeated",
     )  # fmt: skip
     add_language(out)
     out.add_argument("--top", type=_rows, default=0, metavar="N", help="show the tables, N rows each")
@@ -84,6 +86,10 @@ def emit(report: Report, arguments: argparse.Namespace, run: str = "") -> None:
     from uncork.render import renderers
 
     chosen = options(arguments, run)
+    known = report.run.get("ranks", ())
+    if chosen.rank is not None and chosen.rank not in known:
+        there = ", ".join(map(str, known)) if len(known) <= _MOST_NAMED else f"{known[0]} … {known[-1]}"
+        raise UsageError(f"There is no rank {chosen.rank} in this recording.", f"Its ranks are: {there}.")
     wanted = [(form, getattr(arguments, form)) for form in ("json", "html", "markdown")]
     wanted += [_export(text) for text in arguments.export]
     for form, target in wanted:
@@ -98,9 +104,10 @@ def _export(text: str) -> tuple[str, str]:
     """Return form and file of ``csv=table.csv``."""
     from uncork.render import renderers
 
-    form, _, target = text.partition("=")
+    name, _, target = text.partition("=")
+    form = name.replace("-", "_")
     if form not in renderers() or not target:
-        forms = ", ".join(form for form in renderers() if form != "terminal")
+        forms = ", ".join(form.replace("_", "-") for form in renderers() if form != "terminal")
         raise UsageError(f"--export {text} names no form and file.", f"Write FORM=FILE with one of: {forms}.")
     return form, target
 

@@ -38,9 +38,14 @@ class Facts(Measurement):
             world_size=recording.world_size,
             devices=recording.devices,
             host=dict(recording.host),
-            flags=recording.flags,
+            flags=recording.flags if recording.deep is None else _either(recording.flags, recording.deep.flags),
             versions=dict(recording.versions),
             repairs=dict(recording.repairs),
             run=recording.run,
             events=0 if recording.events is None else len(recording.events),
         )
+
+
+def _either(flags: Flags, deep: Flags) -> Flags:
+    """Return what one of two windows holds."""
+    return Flags(**{name: value or getattr(deep, name) for name, value in vars(flags).items()})

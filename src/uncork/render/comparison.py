@@ -84,8 +84,9 @@ def _findings(lang: str, kind: str, findings: Sequence[Finding]) -> Iterator[Ren
     yield Text(say(lang, f"compare.{kind}"), style="bold")
     mark = {"gone": "✓", "new": "!", "kept": "="}[kind]
     for finding in findings[:_MOST_FINDINGS]:
-        places = " · ".join(where(finding.location))
-        line = Text.assemble((f"  {mark} ", "bold"), finding_texts(finding, lang)["title"])
+        title = finding_texts(finding, lang)["title"]
+        places = " · ".join(place for place in where(finding.location) if place not in title)
+        line = Text.assemble((f"  {mark} ", "bold"), title)
         if places:
             line.append(f"  {places}", style="cyan")
         yield line

@@ -10,6 +10,7 @@ from typing import Any
 from uncork.findings import Evidence, Finding, Location
 from uncork.locale import say
 from uncork.measure.views.names import printable
+from uncork.render.evidence import view_of
 from uncork.render.tables import place
 from uncork.report import LedgerEntry, Report, finding_texts, spell
 from uncork.units import format_ns, format_quantity, format_share
@@ -61,7 +62,7 @@ def _verdict(report: Report, lang: str) -> Iterator[str]:
     yield f'<rect width="{percent * 0.9:.0f}" height="8" rx="4"/></svg></span> '
     yield shown(say(lang, "ui.confidence", {"confidence_share": verdict.confidence}))
     if verdict.contributing:
-        names = ", ".join(say(lang, f"class.{one.value}") for one in verdict.contributing)
+        names = say(lang, "ui.and").join(say(lang, f"class.{one.value}") for one in verdict.contributing)
         yield f" · {shown(say(lang, 'ui.contributing', {'classes': names}))}"
     yield "</p>"
     if verdict.would_be_wrong_if:
@@ -194,10 +195,11 @@ def _finding(number: int, finding: Finding, report: Report, lang: str) -> Iterat
     first = texts["advice"][0] if texts["advice"] else None
     if first:
         yield f'<p class="advice">{shown(first["text"])}</p>'
-    yield (
-        f'<p class="acts live"><button type="button" class="small" data-act="evidence" data-finding="{number}">'
-        f"{shown(say(lang, 'page.in_timeline'))}</button></p>"
-    )
+    if view := view_of(finding, report):
+        yield (
+            f'<p class="acts live"><button type="button" class="small" data-act="evidence" data-finding="{number}" '
+            f'data-view="{view}">{shown(say(lang, f"page.in_{view}"))}</button></p>'
+        )
     yield f"<details><summary>{shown(say(lang, 'page.why'))}</summary>{_why(finding, texts, lang)}</details></div>"
     yield f"{_snippet(first['snippet'], lang) if first else ''}</div></li>"
 

@@ -35,14 +35,21 @@ def render_served(report: Report, options: Options) -> str:
     return _document(report, options, None, served=True)
 
 
+def render_at(view: str, report: Report, options: Options) -> str:
+    """Return the report as a page that opens at one of its views."""
+    return _document(report, options, None, view=view)
+
+
 def render_compared(after: Report, comparison: Comparison, options: Options) -> str:
     """Return the report of a program as it is now, with what changed since before as its first view."""
     return _document(after, options, comparison)
 
 
-def _document(report: Report, options: Options, comparison: Comparison | None, *, served: bool = False) -> str:
+def _document(
+    report: Report, options: Options, comparison: Comparison | None, *, served: bool = False, view: str = ""
+) -> str:
     bundle, style = asset("app.js"), asset("style.css")
-    data = {**page_data(report, comparison), "served": served}
+    data = {**page_data(report, comparison, options.run), "served": served, "view": view}
     parts = [
         "<!doctype html>",
         f'<html lang="{"zh-Hans" if options.lang == "zh" else "en"}">',
@@ -147,8 +154,11 @@ def _header(report: Report) -> str:
         + "</button>"
         '<button type="button" data-act="language"><span data-lang="en" lang="zh-Hans">中文</span>'
         '<span data-lang="zh" lang="en">English</span></button>'
-        '<button type="button" data-act="theme" aria-label="light / dark">'
-        '<svg width="14" height="14" viewBox="0 0 14 14" aria-hidden="true">'
+        '<button type="button" data-act="theme">'
+        + "".join(
+            f'<span class="hidden" data-lang="{lang}">{shown(say(lang, "page.theme"))}</span>' for lang in LANGUAGES
+        )
+        + '<svg width="14" height="14" viewBox="0 0 14 14" aria-hidden="true">'
         '<circle cx="7" cy="7" r="6" fill="none" stroke="currentColor" stroke-width="1.5"/>'
         '<path d="M7 1a6 6 0 0 1 0 12z" fill="currentColor"/></svg></button>'
         "</span></header>"

@@ -19,7 +19,7 @@ def render(report: Report, options: Options) -> str:
 
 def _lines(report: Report, options: Options) -> Iterator[str]:
     lang, verdict = options.lang, report.verdict
-    sentence = _escape(spell(verdict.summary, lang))
+    sentence = escape(spell(verdict.summary, lang))
     yield f"### {say(lang, f'class.{verdict.bottleneck.value}')}: {sentence}"
     yield ""
     yield say(lang, "ui.confidence", {"confidence_share": verdict.confidence})
@@ -28,7 +28,7 @@ def _lines(report: Report, options: Options) -> Iterator[str]:
             yield f"- ⚠ {say(lang, f'quality.{issue.id}', issue.params)}"
     if report.ledger:
         yield ""
-        yield from _table([say(lang, "ui.step_goes"), "", ""], [
+        yield from table_lines([say(lang, "ui.step_goes"), "", ""], [
             [say(lang, f"cause.{entry.cause}"), format_ns(entry.ns_per_step), format_share(entry.share)]
             for entry in report.ledger
         ])  # fmt: skip
@@ -39,9 +39,9 @@ def _lines(report: Report, options: Options) -> Iterator[str]:
             texts = finding_texts(finding, lang)
             places = " · ".join(f"`{_code(part)}`" for part in where(finding.location))
             yield ""
-            yield f"{number}. **{_escape(texts['title'])}** {places}"
+            yield f"{number}. **{escape(texts['title'])}** {places}"
             for advice in texts["advice"][:1]:
-                yield f"   {_escape(advice['text'])}"
+                yield f"   {escape(advice['text'])}"
                 if advice["snippet"]:
                     yield from ("   " + line for line in ["```python", *advice["snippet"].splitlines(), "```"])
     for name in COLUMNS:
@@ -51,18 +51,19 @@ def _lines(report: Report, options: Options) -> Iterator[str]:
             yield ""
             yield f"#### {say(lang, f'table.{name}', {'rows': len(rows)})}"
             yield ""
-            yield from _table(
+            yield from table_lines(
                 [say(lang, f"column.{column}") for column in columns],
-                [[_escape(cell(row, column)) for column in columns] for row in rows],
+                [[escape(cell(row, column)) for column in columns] for row in rows],
             )
 
 
-def _table(head: list[str], rows: list[list[str]]) -> Iterator[str]:
+def table_lines(head: list[str], rows: list[list[str]]) -> Iterator[str]:
+    """Yield the lines of a Markdown table."""
     for row in [head, ["---"] * len(head), *rows]:
         yield "| " + " | ".join(row) + " |"
 
 
-def _escape(text: str) -> str:
+def escape(text: str) -> str:
     """Return text that Markdown shows as it is: names of operators and files may hold anything."""
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace("\n", " ")
     for mark in "\\`*_[]|":

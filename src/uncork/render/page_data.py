@@ -1,17 +1,18 @@
 """The data that the HTML page draws from, beside its static first screen: texts, tables, sections, as JSON."""
 
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from uncork.compare import Comparison
-from uncork.findings import Bottleneck, Finding
-from uncork.ledger import CAUSES
 from uncork.locale import LANGUAGES, catalogue
 from uncork.measure.views.names import printable
 from uncork.measure.views.steps_view import StepsView
+from uncork.render.about_run import about
 from uncork.render.comparison import comparison_notes
+from uncork.render.evidence import match
 from uncork.render.row_marks import reading_marks
 from uncork.render.tables import COLUMNS, place
 from uncork.report import Report, finding_texts, spell
@@ -19,25 +20,28 @@ from uncork.report import Report, finding_texts, spell
 Json = dict[str, Any]
 Tables = Mapping[str, Sequence[Mapping[str, Any]]]
 # The page needs the texts of these corners of the catalogue only.
-_SPOKEN = ("page.", "cause.", "column.", "class.", "pattern.", "flame.", "reading.", "compare.")
+_SPOKEN = ("page.", "cause.", "column.", "class.", "pattern.", "flame.", "reading.", "compare.", "missing.", "record.")
 _MOST_ROWS = 2_000
 # Beyond what a terminal has room for; the JSON report holds every column.
 _MORE_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "operators": ("flop", "roofline_share", "dtype", "shapes", "kernel"),
     "kernels": ("precision", "occupancy_share", "blocks_per_multiprocessor", "module"),
 }
+_NOTHING = (None, "", 0)
+_TELL_0 = frozenset({"rank", "exposed_ns"})
+"""Columns in which nothing but zeros says something; others of zeros only are left out."""
 _PLACES = frozenset({"module", "place"})
 _LEFT_OUT_OF_TABLES = frozenset({"file", "line", "function"})
 
 
-def page_data(report: Report, comparison: Comparison | None = None) -> Json:
-    """Return what the page needs in both languages, plain values only."""
+def page_data(report: Report, comparison: Comparison | None = None, run: str = "") -> Json:
+    """Return what the page needs in both languages, plain values only; `run` is what to type to see it again."""
     titles = {lang: [finding_texts(one, lang)["title"] for one in report.findings] for lang in LANGUAGES}
     shown_ranks = ranks_of_page(report)
     return {
         "texts": {lang: _spoken(lang) for lang in LANGUAGES},
         "finding_titles": {lang: [printable(title) for title in titles[lang]] for lang in LANGUAGES},
-        "findings": [_match(finding, report) for finding in report.findings],
+        "findings": [match(finding, report) for finding in report.findings],
         "tables": [_table(name, rows) for name, rows in _ordered(report.tables)],
         "steps": {str(rank): _steps(views["StepsView"]) for rank, views in shown_ranks.items() if "StepsView" in views},
         "memory": _safe(report.memory),
@@ -46,7 +50,8 @@ def page_data(report: Report, comparison: Comparison | None = None) -> Json:
         "late_ranks": list(report.verdict.late_ranks),
         "shown_ranks": list(shown_ranks),
         "several_ranks": len(report.run.get("ranks", ())) > 1,
-        "about": _about(report),
+        "command": f"uncork open {shlex.quote(run)}" if run else "",
+        "about": about(report),
         "compare": _compared(comparison) if comparison else None,
     }
 
@@ -72,38 +77,6 @@ def _spoken(lang: str) -> dict[str, str]:
     return {key: text for key, text in catalogue(lang).items() if key.startswith(_SPOKEN)}
 
 
-def _match(finding: Finding, report: Report) -> Json:
-    """Return how the page finds the stretches that a finding is about: its causes that took time, or its operator."""
-    causes = _CAUSES_OF.get(finding.rule) or tuple(
-        name for name, cause in CAUSES.items() if cause.bottleneck == finding.bottleneck
-    )
-    present = {entry.cause for entry in report.ledger if entry.ns_per_step > 0}
-    shown = [cause for cause in causes if cause in present]
-    op = finding.location.op
-    # Computing is everywhere: there the operator tells more than the cause; elsewhere the cause is the stretch itself.
-    by_name = op is not None and (finding.bottleneck is Bottleneck.COMPUTE or not shown)
-    return {"causes": shown, "names": [printable(op)] if by_name and op else []}
-
-
-_CAUSES_OF: Mapping[str, tuple[str, ...]] = {
-    "host-sync": ("sync",),
-    "garbage-collection": ("gc",),
-    "recompilation": ("compile",),
-    "graph-breaks": ("compile",),
-    "launch-bound": ("dispatch", "tiny"),
-    "python-between-ops": ("py_short", "py_stack"),
-    "allocator-churn": ("allocator",),
-    "pageable-copy": ("copy_host", "copy"),
-    "exposed-copies": ("copy", "copy_host"),
-    "round-trip-copies": ("copy", "copy_host", "sync"),
-    "main-thread-preprocessing": ("py_prep", "data_loading"),
-    "exposed-collectives": ("comm", "comm_wait"),
-    "late-rank": ("comm_wait", "comm"),
-    "per-step-logging": ("io",),
-}
-"""Rules about some of their class's causes only."""
-
-
 def _ordered(tables: Tables) -> list[tuple[str, Sequence[Mapping[str, Any]]]]:
     known = [name for name in COLUMNS if tables.get(name)]
     return [(name, tables[name]) for name in [*known, *sorted(set(tables) - set(COLUMNS))] if tables[name]]
@@ -111,7 +84,7 @@ def _ordered(tables: Tables) -> list[tuple[str, Sequence[Mapping[str, Any]]]]:
 
 def _table(name: str, rows: Sequence[Mapping[str, Any]]) -> Json:
     shown = rows[:_MOST_ROWS]
-    present = {column for row in shown for column, value in row.items() if value not in (None, "")}
+    present = {column for row in shown for column, value in row.items() if value not in _NOTHING or column in _TELL_0}
     wanted = [
         column for column in COLUMNS.get(name, ()) if column in present or (column == "place" and "file" in present)
     ]
@@ -196,66 +169,3 @@ def _safe(value: object) -> object:
 def _bare(value: Any) -> Any:  # noqa: ANN401 - a numpy scalar or any plain value
     """Return a numpy scalar as the plain number it is; anything else as it is."""
     return value.item() if hasattr(value, "item") else value
-
-
-# --- about this run ------------------------------------------------------------------------------------------------
-
-
-def _about(report: Report) -> list[Json]:
-    """Return the sections of "About this run": what was recorded, by what, and what was not."""
-    run = report.run
-    recorded = [("page.field.command", " ".join(map(str, run.get("command", ()))) or None)] if "command" in run else []
-    recorded += [
-        ("page.field.sources", ", ".join(map(str, run.get("sources", ())))),
-        ("page.field.format", run.get("format")),
-        ("page.field.events", run.get("events")),
-        ("page.field.ranks", ", ".join(map(str, run.get("ranks", ())))),
-        ("page.field.world_size", run.get("world_size")),
-        ("page.field.steps", run.get("steps") if run.get("marked_steps") else None),
-        ("page.field.median_step_ns", run.get("median_step_ns")),
-        ("page.field.p95_step_ns", run.get("p95_step_ns")),
-        ("page.field.busy_share", run.get("busy_share")),
-    ]
-    machine = [
-        (f"page.field.{name}", value) for name, value in {**run.get("host", {}), **run.get("versions", {})}.items()
-    ]
-    machine[:0] = [("page.field.device", one.get("name") or None) for one in run.get("devices", ())]
-    flags = [(f"page.flag.{name}", value) for name, value in run.get("flags", {}).items()]
-    sections = [
-        ("page.about.recorded", recorded),
-        ("page.about.machine", machine),
-        ("page.about.flags", flags),
-        ("page.about.settings", [(f"page.field.{name}", value) for name, value in run.get("settings", {}).items()]),
-    ]
-    found = [
-        {
-            "title": {"id": title},
-            "facts": [{"label": _label(key), "value": _safe(_short(value))} for key, value in facts],
-        }
-        for title, facts in sections
-        if facts
-    ]
-    windows = [
-        {
-            "label": {"id": "page.about.window", "params": {"name": window["name"], "steps": window["steps"]}},
-            "value": {
-                "id": "page.about.window_cost" if window.get("overhead_ratio") else "page.about.window_alone",
-                "params": {"median_ns": window.get("median_step_ns") or 0, "ratio": window.get("overhead_ratio") or 0},
-            },
-        }
-        for window in run.get("windows", ())
-    ]
-    if windows:
-        found.append({"title": {"id": "page.about.observer"}, "facts": windows})
-    return found
-
-
-def _label(key: str) -> Json:
-    known = key in catalogue("en")
-    return {"id": key} if known else {"id": "page.field.other", "params": {"name": printable(key.rpartition(".")[2])}}
-
-
-def _short(value: object) -> object:
-    if isinstance(value, (list, tuple)) and all(isinstance(one, (int, float, bool, str)) for one in value):
-        return ", ".join(map(str, value)) or None
-    return value if isinstance(value, (int, float, bool, str)) or value is None else json.dumps(value, default=_plain)

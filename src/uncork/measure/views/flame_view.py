@@ -66,6 +66,7 @@ class FlameView(Measurement):
                 for name, tree in trees.items()
             ],
             "callouts": [callout for name, tree in trees.items() for callout in _callouts(name, tree, builder)],
+            "deep": rank.deep is not rank.timeline,
         }
         columns: dict[str, npt.NDArray[np.generic]] = {"category": of_name}
         for number, tree in enumerate(trees.values()):

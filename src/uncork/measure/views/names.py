@@ -14,6 +14,8 @@ from uncork.operators import ALLOCATOR_CALL, COPY_CALL, WAIT_CALL, operator_clas
 _MOST_CHARACTERS = 400
 # Characters that would hide, reorder or break what follows them: controls and marks of direction.
 _UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
+# Where an object lay in memory differs from run to run and tells nobody anything.
+_ADDRESS = re.compile(r"( of type)?( object)? at 0x[0-9a-f]{6,16}\b")
 _OPERATOR_CATEGORY = {
     "loader": "data",
     "compile": "compile",
@@ -25,10 +27,13 @@ _KIND_BITS = 5
 
 
 def printable(text: str) -> str:
-    """Return a text in which nothing is hidden: controls and marks of direction spelt out, very long ones cut."""
+    """Return a text in which nothing is hidden: controls and marks of direction spelt out, very long ones cut.
+
+    Addresses of objects are left out.
+    """
     if len(text) > _MOST_CHARACTERS:
         text = text[: _MOST_CHARACTERS - 1] + "…"
-    return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", _ADDRESS.sub("", text))
 
 
 def category(name: str, kind: int) -> str:

@@ -1,0 +1,17 @@
+"""Memory timeline: the page opened at who held memory over time (what ``export_memory_timeline`` drew)."""
+
+from uncork.errors import UncorkError
+from uncork.render import Options
+from uncork.render.html import render_at
+from uncork.report import Report
+
+
+def render(report: Report, options: Options) -> str:
+    """Return the report's page, opened at its memory.
+
+    Raises:
+        UncorkError: The recording holds no memory.
+    """
+    if not report.memory:
+        raise UncorkError("There is no memory in this recording to draw.", "Record with profile_memory=True.")
+    return render_at("memory", report, options)
