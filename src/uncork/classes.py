@@ -26,7 +26,7 @@ class Shares:
 
     Args:
         mean: Class → share of the mean step without first-use time.
-        steps: The same in each step, float64 (classes, steps).
+        steps: The same in each step, or in each part of an only one, float64 (classes, steps).
         unknown: Share of the step that nothing explains.
         close_pair: Whether compute and memory share a busy device too evenly to leave one out.
         unnamed: Share of the kernels' time in kernels whose names do not say what they do.
@@ -42,26 +42,35 @@ class Shares:
 def class_shares(ledger: StepLedger) -> Shares:
     """Return what each class could give back on a rank; waiting for other ranks is none of its own."""
     time = {cause: ledger.ns[place].astype(np.float64) for place, cause in enumerate(ledger.causes)}
-    wall = np.maximum(ledger.step_ns - time.get("first_use", 0.0), 1.0)
     arithmetic = sum(float(time[cause].sum()) for cause in ARITHMETIC if cause in time)
     bandwidth = float(time["bandwidth"].sum()) if "bandwidth" in time else 0.0
-    rows = {one: np.zeros(len(wall)) for one in CLASSES}
-    for cause, spent in time.items():
-        kind = CAUSES[cause]
-        bottleneck = kind.bottleneck
-        if cause == "bandwidth" and bandwidth <= arithmetic:
-            # On a device that mostly computes, what stands between the matrix products goes with them.
-            bottleneck = Bottleneck.COMPUTE
-        if bottleneck is not None:
-            rows[bottleneck] += spent * kind.recoverable
+    # On a device that mostly computes, what stands between the matrix products goes with them.
+    of_bandwidth = Bottleneck.COMPUTE if bandwidth <= arithmetic else Bottleneck.MEMORY
+    rows, wall = _by_class(ledger.causes, ledger.ns, of_bandwidth)
+    parts, part_wall = (
+        (rows, wall) if ledger.part_ns is None else _by_class(ledger.causes, ledger.part_ns, of_bandwidth)
+    )
     whole = float(wall.sum())
     return Shares(
-        mean={one: float(row.sum()) / whole for one, row in rows.items()},
-        steps=np.array([rows[one] / wall for one in CLASSES]),
+        mean=dict(zip(CLASSES, (rows.sum(axis=1) / whole).tolist(), strict=True)),
+        steps=parts / part_wall,
         unknown=sum(float(time[cause].sum()) for cause in UNKNOWN if cause in time) / whole,
         close_pair=arithmetic > 0 and CLOSE_RATIO[0] <= bandwidth / arithmetic <= CLOSE_RATIO[1],
         unnamed=float(time["other_kernel"].sum()) / max(arithmetic + bandwidth, 1.0) if "other_kernel" in time else 0.0,
     )
+
+
+def _by_class(
+    causes: Sequence[str], ns: npt.NDArray[np.int64], of_bandwidth: Bottleneck
+) -> tuple[FloatArray, FloatArray]:
+    """Return what each class could give back in each step in ns, float64 (classes, steps), and the steps' length."""
+    rows = np.zeros((len(CLASSES), ns.shape[1]))
+    for cause, spent in zip(causes, ns, strict=True):
+        bottleneck = of_bandwidth if cause == "bandwidth" else CAUSES[cause].bottleneck
+        if bottleneck is not None:
+            rows[CLASSES.index(bottleneck)] += spent * CAUSES[cause].recoverable
+    first_use = ns[causes.index("first_use")] if "first_use" in causes else 0
+    return rows, np.maximum(ns.sum(axis=0) - first_use, 1.0)
 
 
 def excess_of(ledgers: Sequence[StepLedger], late: Sequence[int]) -> Bottleneck | None:

@@ -238,7 +238,10 @@ def _confidence(job: Job, share: float, quality: Sequence[Quality]) -> float:
     margin = (ranked[0] - ranked[1]) / max(ranked[0], 1e-9)
     sure = 0.55 + 0.3 * min(1.0, margin / 0.5) + 0.12 * min(1.0, share / 0.4)
     top = CLASSES.index(max(CLASSES, key=lambda one: job.shares[one]))
-    agree = float((job.per_step.argmax(axis=0) == top).mean()) if not (job.late and job.late.ranks) else 1.0
+    told = job.per_step.any(axis=0)
+    agree = float((job.per_step.argmax(axis=0) == top)[told].mean()) if told.any() else 1.0
+    if job.late and job.late.ranks:
+        agree = 1.0
     sure *= 0.8 + 0.2 * agree
     sure *= 1 - 0.5 * job.unknown
     sure *= min(1.0, UNDISTURBED / _times_longer(quality))

@@ -297,3 +297,16 @@ def test_recorded_steps_that_differ_much_from_unobserved_ones_carry_no_verdict_b
     assert verdict(*[{"dispatch": 90}] * 4, quality=seen, on_device=False).bottleneck.value == "framework"
     said = verdict(*steps, quality=seen, on_device=False).summary
     assert (said.id, said.params["times_longer"]) == ("verdict.undetermined.distorted", "6.2")
+
+
+def test_an_only_step_is_as_sure_as_its_parts_agree() -> None:
+    """A window without marks in which half of the time goes another way is less sure than a uniform one."""
+    head = "device NVIDIA A100-SXM4-80GB\nonce\n"
+    uniform = of_sketch(head + "main 0ms..0.1ms x80 every 1ms aten::mm -> stream 7 0.1ms..0.9ms ampere_sgemm\n")
+    mixed = of_sketch(
+        head
+        + "main 0ms..0.1ms x56 every 1ms aten::mm -> stream 7 0.1ms..1ms ampere_sgemm\n"
+        + "main 56ms..56.05ms x200 every 0.1ms aten::mm -> stream 7 56.01ms..56.02ms ampere_sgemm\n"
+    )
+    assert uniform.bottleneck is mixed.bottleneck is Bottleneck.COMPUTE
+    assert mixed.confidence < 0.95 * uniform.confidence

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from uncork.intervals import covered_ns
 from uncork.ledger import Ledger
 from uncork.measure import Measurement, Rank
 
@@ -12,6 +13,10 @@ IntArray = npt.NDArray[np.int64]
 
 FRAME_CAUSES = ("py_prep", "io", "py_stack")
 """Causes that only Python frames can tell; without them such a gap is unexplained."""
+
+
+PARTS = 8
+"""Where there is one step only, equal parts of it show whether its time goes the same way throughout."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +30,7 @@ class StepLedger(Measurement):
         on_device: Whether the step is partitioned by what the device does (else by the main thread).
         busy_ns: Time of each step in which the device (or, without one, an operator) works, int64 (steps,).
         marked: Whether the recording marks its steps; False: the whole window counts as one step.
+        part_ns: Time of each cause in equal parts of an only step, int64 (causes, parts); None with several steps.
     """
 
     causes: tuple[str, ...]
@@ -33,13 +39,20 @@ class StepLedger(Measurement):
     on_device: bool
     busy_ns: IntArray
     marked: bool
+    part_ns: IntArray | None = None
 
     @classmethod
     def of(cls, rank: Rank) -> "StepLedger":
         """Return the ledger of a rank."""
-        ledger = rank.ledger
-        ns = ledger.ns if rank.deep is rank.timeline else _with_frames(ledger, rank.deep_ledger)
-        return cls(ledger.causes, ns, ledger.step_ns, ledger.on_device, ledger.busy_ns, rank.timeline.steps.marked)
+        ledger, steps = rank.ledger, rank.timeline.steps
+        ns, part_ns = ledger.ns, None
+        if len(steps) == 1:
+            bounds = np.linspace(*rank.timeline.window, PARTS + 1).astype(np.int64)
+            part_ns = np.array([covered_ns(taken, bounds[:-1], bounds[1:]) for taken in ledger.intervals.values()])
+        if rank.deep is not rank.timeline:
+            ns = _with_frames(ledger.causes, ns, rank.deep_ledger)
+            part_ns = None if part_ns is None else _with_frames(ledger.causes, part_ns, rank.deep_ledger)
+        return cls(ledger.causes, ns, ledger.step_ns, ledger.on_device, ledger.busy_ns, steps.marked, part_ns)
 
     def mean_ns(self, *causes: str) -> int:
         """Return the mean time per step that goes to some causes together."""
@@ -62,21 +75,21 @@ class StepLedger(Measurement):
         return self.mean_ns(*causes) / self.mean_step_ns if self.mean_step_ns else 0.0
 
 
-def _with_frames(ledger: Ledger, deep: Ledger) -> IntArray:
-    """Return a ledger's times with its unexplained gaps given to what the frames of another recording show.
+def _with_frames(causes: tuple[str, ...], known: IntArray, deep: Ledger) -> IntArray:
+    """Return times by cause with the unexplained gaps given to what the frames of another recording show.
 
     Frames slow Python down, so the share of the step that it takes there is the most that moves; the rest stays
     unexplained.
     """
-    ns = ledger.ns.copy()
+    ns = known.copy()
     told = {cause: int(deep.ns[deep.causes.index(cause)].sum()) for cause in FRAME_CAUSES if cause in deep.causes}
     deep_ns, known_ns = int(deep.step_ns.sum()), sum(told.values())
-    if not deep_ns or not known_ns or "unexplained" not in ledger.causes:
+    if not deep_ns or not known_ns or "unexplained" not in causes:
         return ns
-    unexplained = ledger.causes.index("unexplained")
-    moves = np.minimum(ns[unexplained], (ledger.step_ns * (known_ns / deep_ns)).astype(np.int64))
+    unexplained = causes.index("unexplained")
+    moves = np.minimum(ns[unexplained], (ns.sum(axis=0) * (known_ns / deep_ns)).astype(np.int64))
     for cause, told_ns in told.items():
         part = (moves * (told_ns / known_ns)).astype(np.int64)
-        ns[ledger.causes.index(cause)] += part
+        ns[causes.index(cause)] += part
         ns[unexplained] -= part
     return ns

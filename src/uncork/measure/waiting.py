@@ -100,7 +100,19 @@ def _apart(ledger: StepLedger, steps: IntArray, waited_ns: IntArray) -> StepLedg
     inside = (steps >= 0) & (steps < len(wait))
     wait[steps[inside]] = waited_ns[inside]
     wait = np.minimum(wait, ledger.ns[row])
-    ns = np.insert(ledger.ns, row + 1, wait, axis=0)
-    ns[row] -= wait
-    causes = (*ledger.causes[: row + 1], "comm_wait", *ledger.causes[row + 1 :])
-    return replace(ledger, causes=causes, ns=ns)
+    share = wait.sum() / max(int(ledger.ns[row].sum()), 1)
+    return replace(
+        ledger,
+        causes=(*ledger.causes[: row + 1], "comm_wait", *ledger.causes[row + 1 :]),
+        ns=_split(ledger.ns, row, wait),
+        part_ns=None
+        if ledger.part_ns is None
+        else _split(ledger.part_ns, row, (ledger.part_ns[row] * share).astype(np.int64)),
+    )
+
+
+def _split(ns: IntArray, row: int, taken: IntArray) -> IntArray:
+    """Return times with a part of one row moved to a new row behind it."""
+    split = np.insert(ns, row + 1, taken, axis=0)
+    split[row] -= taken
+    return split

@@ -1,0 +1,116 @@
+"""What a recording lost: launches without records, operators without those they always call, and what may be said."""
+
+import pytest
+
+from uncork.findings import Bottleneck, Verdict
+from uncork.measure import Rank, measure
+from uncork.measure.losses import hollow_share, lost_kernels_share, lost_share
+from uncork.quality import gate
+from uncork.testing import sketch
+from uncork.timeline import Timeline
+from uncork.verdict import judge
+
+DEVICE = "device NVIDIA A100-SXM4-80GB\nsteps 4 x 10ms\n"
+
+
+def timeline(text: str) -> Timeline:
+    """Return the timeline of a sketch's only rank."""
+    return Rank(sketch(text)[0]).timeline
+
+
+def verdict(text: str) -> Verdict:
+    """Return the verdict on a sketch, gate included."""
+    measured = [measure(one) for one in sketch(text)]
+    return judge(measured, range(len(measured)), [], gate(measured, range(len(measured))))
+
+
+def test_launches_without_a_kernel_are_counted() -> None:
+    """Of eight launches a step two have no kernel; what a graph's capture launches runs later and is none."""
+    lossy = (
+        DEVICE
+        + """
+        main 0ms..0.01ms x6 every 1ms aten::mm -> stream 7 0.1ms..0.9ms ampere_sgemm
+        main 0.5ms..0.51ms x2 every 1ms cudaLaunchKernel
+    """
+    )
+    assert lost_kernels_share(timeline(lossy)) == lost_share(timeline(lossy)) == 0.25
+    captured = lossy.replace("main 0.5ms", "main runtime 0.4ms..0.41ms cudaStreamBeginCapture\nmain 0.5ms")
+    captured += "\nmain runtime 1.6ms..1.61ms cudaStreamEndCapture"
+    # The second launch of matrices, at 1 ms, lies within the capture too, and has its kernel.
+    assert lost_kernels_share(timeline(captured)) == 0
+
+
+def test_launches_after_the_devices_last_record_are_lost_and_queued_ones_are_not() -> None:
+    """The device stops in the second step while the host launches on; work that still queues at the end is none."""
+    stopped = """
+        device NVIDIA A100-SXM4-80GB
+        steps 2 x 10ms
+          main 0ms..0.01ms x10 every 1ms aten::mm -> stream 7 0.1ms..0.9ms ampere_sgemm
+        steps 2 x 10ms
+          main 0ms..0.01ms x10 every 1ms cudaLaunchKernel
+    """
+    assert lost_kernels_share(timeline(stopped)) == 0.5
+    queued = """
+        device NVIDIA A100-SXM4-80GB
+        steps 1 x 10ms
+          main 0ms..0.01ms x25 every 0.1ms aten::mm -> stream 7 0.1ms..0.19ms ampere_sgemm
+          main 3ms..3.01ms aten::mm -> stream 7 3.1ms..9.9ms ampere_sgemm
+          main 4ms..4.01ms x25 every 0.1ms cudaLaunchKernel
+    """
+    assert lost_kernels_share(timeline(queued)) == 0
+
+
+def test_operators_without_what_they_always_call_are_counted() -> None:
+    """Of five conversions a step one has no copy below it; of nine in all there are too few to say."""
+    text = (
+        "steps {} x 10ms\n"
+        """
+        main 0ms..0.5ms x5 every 1ms aten::_to_copy
+        main 0.1ms..0.4ms x4 every 1ms aten::copy_
+    """
+    )
+    assert hollow_share(timeline(text.format(4))) == pytest.approx(0.2)
+    assert hollow_share(timeline(text.format(1))) == 0
+
+
+IDLE = (
+    DEVICE
+    + """
+    main 0ms..0.01ms x30 every 0.2ms aten::mm -> stream 7 0.05ms..0.1ms ampere_sgemm
+    main 0.1ms..0.11ms x{} every 0.2ms cudaLaunchKernel
+    main 0ms..9.9ms aten::add
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("lost", "expected"),
+    [
+        (0, "verdict.framework.dispatch.device"),
+        (10, "verdict.framework.dispatch.device"),
+        (40, "verdict.undetermined.lost-events"),
+    ],
+)
+def test_lost_work_is_not_taken_for_idle_time(lost: int, expected: str) -> None:
+    """15 % busy of what is recorded: a quarter lost may hide 5 % more and the verdict stands; over half forbids it."""
+    assert (
+        verdict(
+            IDLE.format(lost) if lost else IDLE.replace("    main 0.1ms..0.11ms x{} every 0.2ms cudaLaunchKernel\n", "")
+        ).summary.id
+        == expected
+    )
+
+
+def test_idle_time_that_lost_records_could_fill_carries_no_verdict() -> None:
+    """45 % busy, 25 of 55 launches lost: those may fill 37 % more, and then computing is the larger part."""
+    text = (
+        DEVICE
+        + """
+        main 0ms..0.01ms x30 every 0.2ms aten::mm -> stream 7 0.05ms..0.2ms ampere_sgemm
+        main 0.1ms..0.11ms x25 every 0.2ms cudaLaunchKernel
+        main 0ms..9.9ms aten::add
+    """
+    )
+    assert verdict(text).summary.id == "verdict.undetermined.lost-events"
+    whole = text.replace("main 0.1ms..0.11ms x25 every 0.2ms cudaLaunchKernel", "")
+    assert verdict(whole).bottleneck is Bottleneck.FRAMEWORK
