@@ -126,6 +126,10 @@ def test_every_rule_has_its_pages(rule_id: str):
     english, chinese = (page(folder, rule_id, lang) for lang in LANGUAGES)
     assert list(english.advice) == list(chinese.advice)
     assert english.advice, "a page says what to do"
+    for each in (english, chinese):
+        assert all(f"### {name}: " in each.manual for name in each.advice), "the manual holds all advice"
+    for told in english.advice.values():
+        assert told.snippet, f"{told.id} has nothing to copy"
     for field in ("title", "because"):
         wanted = set(PLACEHOLDER.findall(getattr(english, field)))
         assert set(PLACEHOLDER.findall(getattr(chinese, field))) == wanted, field

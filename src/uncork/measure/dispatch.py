@@ -14,6 +14,7 @@ from uncork.intervals import contains
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.syncs import READS_BACK
 from uncork.measure.whereabouts import busiest_line
+from uncork.operators import ALLOCATES, operator_class
 from uncork.timeline import Timeline
 
 IntArray = npt.NDArray[np.int64]
@@ -102,7 +103,9 @@ class Dispatch(Measurement):
             for one in self.most
             if one.median_ns <= TINY_OP_NS and one.name.startswith("aten::") and not READS_BACK.match(one.name)
         ]
-        return next(iter(named or self.most), OpCount("", 0.0, 0, 0))
+        # Views and allocations come with the others' calls.
+        working = [one for one in named if operator_class(one.name) != "view" and not ALLOCATES.match(one.name)]
+        return next(iter(working or named or self.most), OpCount("", 0.0, 0, 0))
 
     @property
     def steady(self) -> bool:

@@ -7,7 +7,6 @@ import numpy as np
 from uncork.events import Kind
 from uncork.intervals import contains, covered_ns, intervals
 from uncork.measure import Measurement, MissingEvidence, Rank
-from uncork.measure.syncs import READS_BACK
 from uncork.operators import operator_class
 
 _NO_OPERATORS = frozenset({"loader", "compile", "comm", "optimizer", "region"})
@@ -20,13 +19,13 @@ def _is_operator(name: str) -> bool:
 
 @dataclass(frozen=True)
 class TotalAndSelf(Measurement):
-    """Host time per step of two operators.
+    """Time per step of two operators.
 
     Args:
         by_total: The operator with the largest time, its children's included.
         total_ns: That time.
-        total_self_ns: Its own part of it.
-        by_self: The operator with the largest own time.
+        total_self_ns: Its own part of it, of the device where one works.
+        by_self: The operator with the largest own time, of the device where one works, else of the host.
         self_ns: That time.
         inside_share: Share of the latter that lies within the former.
     """
@@ -43,14 +42,17 @@ class TotalAndSelf(Measurement):
         """Return the two leading operators of a rank."""
         timeline = rank.timeline
         host, table = timeline.host, timeline.events
-        ops = np.flatnonzero((host.kind == Kind.CPU_OP) & contains(timeline.steps.intervals, host.start_ns))
+        ops = np.flatnonzero(
+            (host.kind == Kind.CPU_OP) & contains(timeline.steps.intervals, host.start_ns)
+        )
         ops = ops[timeline.named(_is_operator, Kind.CPU_OP)[ops]]
         if not len(ops):
             raise MissingEvidence("host")
         names, back = table.distinct_names(host.row[ops])
-        # On a device the time of what only waits for it is not its own: it belongs to what the device runs.
-        waits = timeline.named(READS_BACK, Kind.CPU_OP)[ops] & (len(timeline.device) > 0)
-        own = np.where(waits, 0, host.self_ns[ops])
+        # On a device the work is what it runs: an operator's own time there is that of what it launched itself.
+        own = rank.calltree.device_ns[ops]
+        if not own.any():
+            own = host.self_ns[ops]
         selves = np.bincount(back, own)
         # An operator inside one of the same name would count twice.
         name = host.name

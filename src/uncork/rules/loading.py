@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 from uncork.findings import Cost, Evidence, Gain, Location
-from uncork.measure import Ranks
+from uncork.measure import MissingEvidence, Ranks
 from uncork.measure.loader_code import LoaderCode
 from uncork.measure.loader_stages import LoaderStages
 from uncork.measure.step_ledger import StepLedger
-from uncork.rules.worth import NOTABLE_SHARE, charge, sure
+from uncork.rules.worth import NOTABLE_SHARE, charge, charge_causes, sure
 
 LEAST_STAGE_SHARE = 0.25
 """A stage below a quarter of the loading is not what makes it slow."""
@@ -15,7 +15,7 @@ LEAST_STAGE_SHARE = 0.25
 
 def stage_cost(
     stage: str,
-    codes: Ranks[LoaderCode],
+    codes: Ranks[LoaderCode] | None,
     ledgers: Ranks[StepLedger],
     stages: Ranks[LoaderStages] | None,
     *,
@@ -26,12 +26,16 @@ def stage_cost(
 
     Args:
         stage: One that `uncork.measure.loader_words.stage_of` returns.
-        codes: The loading by function.
+        codes: The loading by function; may only lack where no step waits for data.
         ledgers: Where the steps' time went.
         stages: The recorder's times: a wait that is not for making batches is not the items' fault.
         won: Share of the stage's time that can be won at best.
         confidence: Of the finding, before what lowers it.
     """
+    if not charge_causes(ledgers, "data_loading").notable:
+        return None
+    if codes is None:
+        raise MissingEvidence("stacks")
     shares = [code.share(stage) for code in codes]
     making = [one.making_share for one in stages] if stages else [1.0] * len(codes)
     cost = charge(

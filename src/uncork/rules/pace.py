@@ -19,13 +19,12 @@ def compiles(machine: Machine) -> bool:
     return machine.torch is None or machine.torch >= COMPILES_FROM
 
 
-def pace_advice(machine: Machine, *, compiled: bool, steady: bool) -> tuple[str, ...]:
-    """Return the ids of the advice against a slow host that apply to a machine, best first."""
-    advice = []
-    if compiles(machine) and not compiled:
-        advice.append("compile")
-    if machine.device in GRAPHS and steady:
-        advice.append("cuda-graphs")
+def pace_advice(machine: Machine, *, compiled: bool) -> tuple[str, ...]:
+    """Return the ids of the advice against a slow host that apply to a machine, best first.
+
+    Graphs are not among it: cuda-graph-candidate knows whether the steps can be one.
+    """
+    advice = ["compile"] if compiles(machine) and not compiled else []
     if machine.modelless:
         # Code of one's own around single tensors: the loop is what to change, and there is no batch to enlarge.
         return ("vectorise", *advice)

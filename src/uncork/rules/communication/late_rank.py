@@ -11,6 +11,7 @@ from uncork.measure.matching import match
 from uncork.measure.step_ledger import StepLedger
 from uncork.measure.waiting import LATE_OF_STEP, lateness
 from uncork.rules.rule import rule
+from uncork.rules.worth import sure
 
 _ADVICE = {
     "data_loading": "balance-data",
@@ -38,7 +39,7 @@ def late_rank(collectives: Ranks[Collectives], ledger: Ranks[StepLedger]) -> Cos
     return Cost(
         ns_per_step=round(late.wait_share * step_ns),
         gain=Gain(0.5 * late.wait_share, late.wait_share),
-        confidence=0.85,
+        confidence=sure(ledger[place], 0.85),
         location=Location(rank=number),
         evidence=(
             Evidence("waiting_share", late.wait_share, "share", LATE_OF_STEP),

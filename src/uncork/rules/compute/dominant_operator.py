@@ -6,6 +6,8 @@ from uncork.findings import Cost, Evidence, Gain
 from uncork.measure import Ranks
 from uncork.measure.dominant import Dominant, Heavy
 from uncork.measure.step_ledger import StepLedger
+from uncork.measure.threads import Threads
+from uncork.rules.heavy import on_device, on_host
 from uncork.rules.rule import rule
 from uncork.rules.worth import charge, sure
 
@@ -18,22 +20,12 @@ FEW_SHARE = 0.35
 FEW_OPERATORS_SHARE = 0.7
 BUSY_SHARE = 0.85
 """The article's signs of a compute-bound job: few operators over 70 %, utilisation over 85 % (requirement R3.1)."""
-ADVICE = {
-    "conv": ("precision", "cheaper-convolution", "batch"),
-    "gemm": ("precision", "smaller-product", "batch"),
-    "attention": ("fused-attention", "shorter-sequence", "precision"),
-    "other": ("precision", "batch"),
-}
-ON_HOST = {
-    "conv": ("cheaper-convolution", "threads", "use-device"),
-    "gemm": ("smaller-product", "threads", "use-device"),
-    "attention": ("shorter-sequence", "threads", "use-device"),
-    "other": ("threads", "use-device"),
-}
 
 
 @rule()
-def dominant_operator(dominants: Ranks[Dominant], ledgers: Ranks[StepLedger]) -> Iterator[Cost]:
+def dominant_operator(
+    dominants: Ranks[Dominant], ledgers: Ranks[StepLedger], threads: Ranks[Threads] | None
+) -> Iterator[Cost]:
     """Yield the operators that dominate, at most three, on the rank where they take most."""
     cost = charge(ledgers, [sum(heavy.ns for heavy in dominant.heaviest) for dominant in dominants])
     dominant, ledger = dominants[cost.place], ledgers[cost.place]
@@ -61,7 +53,7 @@ def dominant_operator(dominants: Ranks[Dominant], ledgers: Ranks[StepLedger]) ->
             confidence=sure(ledger, 0.9),
             location=operator.location(cost.rank),
             evidence=tuple(evidence),
-            advice=(ADVICE if dominant.on_device else ON_HOST)[heavy.kind],
+            advice=on_device(heavy) if dominant.on_device else on_host(heavy, threads[cost.place] if threads else None),
             params={
                 "op": operator.name, "where": operator.where, "sizes": operator.sizes_text,
                 "calls": operator.calls_per_step, "precision": operator.precision or operator.dtype or "—",

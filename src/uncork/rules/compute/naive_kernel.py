@@ -8,7 +8,8 @@ from uncork.rules.rule import rule
 from uncork.rules.worth import NOTABLE_SHARE, charge, sure
 
 REACHED_SHARES = (0.2, 0.5)
-"""What a usual kernel reaches of the roofline at least; the gain is taken against these."""
+"""What a usual kernel reaches of the roofline at least; the gain is taken against these, halved at the low end: for
+some sizes no better kernel exists."""
 
 
 @rule()
@@ -29,7 +30,7 @@ def naive_kernel(slows: Ranks[SlowKernels], ledgers: Ranks[StepLedger]) -> Cost 
     return Cost(
         ns_per_step=cost.ns,
         gain=Gain(
-            cost.share * max(0.0, 1 - now / REACHED_SHARES[0]), cost.share * max(0.0, 1 - now / REACHED_SHARES[1])
+            cost.share * max(0.0, 1 - now / REACHED_SHARES[0]) / 2, cost.share * max(0.0, 1 - now / REACHED_SHARES[1])
         ),
         confidence=sure(ledger, 0.9 if first.naive else 0.75),
         location=operator.location(cost.rank),

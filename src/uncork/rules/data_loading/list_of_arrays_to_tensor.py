@@ -11,7 +11,7 @@ from uncork.rules.rule import rule
 
 @rule()
 def list_of_arrays_to_tensor(
-    codes: Ranks[LoaderCode], ledgers: Ranks[StepLedger], stages: Ranks[LoaderStages] | None
+    codes: Ranks[LoaderCode] | None, ledgers: Ranks[StepLedger], stages: Ranks[LoaderStages] | None
 ) -> Cost | None:
     """Return what building tensors from Python lists costs while the step waits."""
     return stage_cost("to_tensor", codes, ledgers, stages, won=0.9, confidence=0.75)

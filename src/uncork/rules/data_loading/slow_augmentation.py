@@ -14,7 +14,10 @@ from uncork.rules.rule import rule
 
 @rule()
 def slow_augmentation(
-    codes: Ranks[LoaderCode], ledgers: Ranks[StepLedger], machines: Ranks[Machine], stages: Ranks[LoaderStages] | None
+    codes: Ranks[LoaderCode] | None,
+    ledgers: Ranks[StepLedger],
+    machines: Ranks[Machine],
+    stages: Ranks[LoaderStages] | None,
 ) -> Cost | None:
     """Return what augmentation costs while the step waits; without a device there is none to move it to."""
     cost = stage_cost("augment", codes, ledgers, stages, won=0.8, confidence=0.8)

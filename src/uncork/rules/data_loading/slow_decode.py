@@ -11,7 +11,7 @@ from uncork.rules.rule import rule
 
 @rule()
 def slow_decode(
-    codes: Ranks[LoaderCode], ledgers: Ranks[StepLedger], stages: Ranks[LoaderStages] | None
+    codes: Ranks[LoaderCode] | None, ledgers: Ranks[StepLedger], stages: Ranks[LoaderStages] | None
 ) -> Cost | None:
     """Return what decoding costs while the step waits."""
     return stage_cost("decode", codes, ledgers, stages, won=0.7, confidence=0.8)

@@ -10,6 +10,10 @@ from uncork.rules.rule import rule
 
 
 @rule()
-def slow_read(codes: Ranks[LoaderCode], ledgers: Ranks[StepLedger], stages: Ranks[LoaderStages] | None) -> Cost | None:
+def slow_read(
+    codes: Ranks[LoaderCode] | None,
+    ledgers: Ranks[StepLedger],
+    stages: Ranks[LoaderStages] | None,
+) -> Cost | None:
     """Return what reading files or answering requests costs while the step waits."""
     return stage_cost("read", codes, ledgers, stages, won=0.8, confidence=0.8)

@@ -2,6 +2,7 @@
 
 from uncork.findings import Cost, Evidence, Gain, Location
 from uncork.measure import Ranks
+from uncork.measure.host_pieces import where
 from uncork.measure.loader import LoaderWait
 from uncork.measure.loader_code import LoaderCode
 from uncork.measure.machine import Machine
@@ -55,7 +56,7 @@ def starved(
         params={
             "wait_ns": wait.mean_ns,
             "workers": workers,
-            "where": top.where if top else "DataLoader.__next__",
+            "where": top.where if top else where(place) or "Dataset.__getitem__",
             "where_share": top.share if top else 1.0,
         },
     )

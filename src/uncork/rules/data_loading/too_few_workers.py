@@ -2,6 +2,7 @@
 
 from uncork.findings import Cost, Evidence, Gain, Location
 from uncork.measure import Ranks
+from uncork.measure.host_pieces import where
 from uncork.measure.loader import LoaderWait
 from uncork.measure.loader_code import LoaderCode
 from uncork.measure.loader_stages import LoaderStages
@@ -59,8 +60,8 @@ def too_few_workers(
         advice=("more-workers", "cheaper-items", "cache") if more else ("cheaper-items", "cache"),
         params={
             "wait_ns": wait.mean_ns,
-            "workers": wanted,
-            "where": top.where if top else "__getitem__",
+            "workers": wanted if now else "2 * num_workers",
+            "where": top.where if top else where(place) or "Dataset.__getitem__",
         },
     )
 

@@ -18,7 +18,7 @@ WON_SHARE = 0.8
 """Guards and graph breaks leave some calls."""
 
 
-@rule()
+@rule(hidden_by=("launch-bound", "tiny-operators"))
 def compile_would_pay(
     counts: Ranks[Dispatch], ledgers: Ranks[StepLedger], machines: Ranks[Machine], compiled: Ranks[Compiled]
 ) -> Cost | None:

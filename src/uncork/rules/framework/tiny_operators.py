@@ -16,6 +16,8 @@ from uncork.rules.worth import NOTABLE_SHARE, charge, sure
 
 MANY_CALLS = 10_000
 """The article's sign of too many small operators (requirement R3.5), over the whole recording."""
+LEAST_CALLS = 100
+"""Per step: fewer calls are no sea of tiny operators, whatever the share (nearest cases: 58 and 353)."""
 MOSTLY_TINY_SHARE = 0.5
 """Where fewer than half of the operators are tiny, their calls are not what the step is made of."""
 WON_SHARE = 0.8
@@ -29,7 +31,8 @@ def tiny_operators(
     """Return the time that calling tiny operators costs."""
     shares = [float(count.tiny.sum()) / max(int(count.ops.sum()), 1) for count in counts]
     values = [
-        pace_ns(ledger) if share >= MOSTLY_TINY_SHARE else 0 for ledger, share in zip(ledgers, shares, strict=True)
+        pace_ns(ledger) if share >= MOSTLY_TINY_SHARE and count.tiny.mean() >= LEAST_CALLS else 0
+        for ledger, count, share in zip(ledgers, counts, shares, strict=True)
     ]
     cost = charge(ledgers, values)
     if not cost.notable:
@@ -43,11 +46,12 @@ def tiny_operators(
         location=replace(count.location, rank=cost.rank, op=most.name),
         evidence=(
             Evidence("overhead_share", cost.share, "share", NOTABLE_SHARE),
+            Evidence("tiny_calls_per_step", float(count.tiny.mean()), "count", LEAST_CALLS),
             Evidence("tiny_calls", int(count.tiny.sum()), "count", MANY_CALLS),
             Evidence("tiny_calls_share", shares[cost.place], "share", MOSTLY_TINY_SHARE),
             Evidence("most_called_self", most.median_ns, "ns", TINY_OP_NS, "<"),
         ),
-        advice=pace_advice(machines[cost.place], compiled=compiled[cost.place].used, steady=count.steady),
+        advice=pace_advice(machines[cost.place], compiled=compiled[cost.place].used),
         params={
             "calls": round(float(count.tiny.mean())),
             "op": most.name,

@@ -4,6 +4,7 @@ from uncork.findings import Cost, Evidence, Gain
 from uncork.measure import MissingEvidence, Ranks
 from uncork.measure.operators import OperatorTable
 from uncork.measure.step_ledger import StepLedger
+from uncork.operators import ALLOCATES
 from uncork.rules.rule import rule
 
 LEAST_SHARE = 0.1
@@ -36,6 +37,8 @@ def memory_operators(operators: Ranks[OperatorTable], ledger: Ranks[StepLedger])
     top = max(mine, key=lambda one: one.cpu_self_ns)
     name = top.name.removeprefix("aten::").lstrip("_")
     advice = _ADVICE.get(name, ("reuse-buffers", "no-copies") if name in _FILLS else ("no-copies", "preallocate"))
+    if ALLOCATES.match(top.name):
+        advice = ("allocate-once", "allocator")
     return Cost(
         ns_per_step=steps.mean_ns("memop"),
         gain=Gain(LOW * share, HIGH * share),

@@ -1,0 +1,33 @@
+"""What to do about an operator that computes much: ids of the advice, by its kind and by where it runs."""
+
+import re
+
+from uncork.measure.dominant import Heavy
+from uncork.measure.threads import Threads
+
+_ON_DEVICE = {"conv": ("cheaper-convolution",), "gemm": ("smaller-product",), "attention": ("shorter-sequence",)}
+_ON_HOST = {
+    "conv": ("channels-last", "cpu-bf16", "threads", "cheaper-convolution"),
+    "gemm": ("cpu-bf16", "threads", "smaller-product"),
+    "attention": ("threads", "shorter-sequence"),
+}
+LONG_CALL_NS = 1_000_000
+"""A kernel of a millisecond fills any device: larger batches change nothing."""
+DRAWS = re.compile(r"^aten::(normal|uniform|bernoulli|exponential|random|log_normal|cauchy|geometric|randperm)_?$")
+"""Random numbers, which PyTorch draws mostly on one thread of the CPU."""
+ENOUGH_THREADS = 0.5
+"""Of the cores: one thread per physical core is what PyTorch takes by itself."""
+
+
+def on_device(heavy: Heavy) -> tuple[str, ...]:
+    """Return the advice for a device, best first; fewer bits and fused attention have rules of their own."""
+    short = heavy.ns < LONG_CALL_NS * heavy.operator.calls_per_step
+    return (("batch",) if short else ()) + _ON_DEVICE.get(heavy.kind, ()) or ("kernel",)
+
+
+def on_host(heavy: Heavy, threads: Threads | None) -> tuple[str, ...]:
+    """Return the advice for the CPU, best first; more threads only where there may be cores for them."""
+    if DRAWS.match(heavy.operator.name):
+        return ("draw-less",)
+    full = threads is not None and threads.threads * threads.ranks >= ENOUGH_THREADS * threads.cores
+    return tuple(one for one in _ON_HOST.get(heavy.kind, ("threads",)) if one != "threads" or not full) or ("kernel",)
