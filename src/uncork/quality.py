@@ -9,6 +9,7 @@ from uncork.measure import Measured, present
 from uncork.measure.busy_machine import BusyMachine
 from uncork.measure.facts import Facts
 from uncork.measure.quality import RecordingQuality
+from uncork.measure.step_ledger import StepLedger
 
 BLOCKING, WARNING, INFO = "blocking", "warning", "info"
 SEVERITIES = (BLOCKING, WARNING, INFO)
@@ -102,6 +103,7 @@ def _of_job(measured: Sequence[Measured], numbers: Sequence[int]) -> Iterator[Qu
     if world > len(numbers):
         missing = world - len(numbers)
         yield Quality("missing-ranks", WARNING, missing / world, {"missing": missing, "world_size": world})
+    yield from _stalls(present(measured, StepLedger))
     busy = present(measured, BusyMachine)
     worst = max(busy, key=lambda one: one.others_share, default=None)
     if worst and worst.others_share > OTHERS_SHARE and worst.idle_share < CROWDED_IDLE_SHARE:
@@ -109,6 +111,17 @@ def _of_job(measured: Sequence[Measured], numbers: Sequence[int]) -> Iterator[Qu
     sources = [fact.source for fact in facts]
     if len(sources) > 1 and len(set(sources)) < len(sources):
         yield Quality("merged-ranks", INFO, None, {"ranks": len(sources)})
+
+
+def _stalls(ledgers: Sequence[StepLedger]) -> Iterator[Quality]:
+    """Yield that single steps are far longer than the others: the verdict is about the others."""
+    worst = max(ledgers, key=lambda one: int(one.step_ns[one.stalled].sum()), default=None)
+    if worst is None or not worst.stalled.any():
+        return
+    stalled = worst.stalled
+    extra_ns = int(worst.step_ns[stalled].sum()) - int(np.median(worst.step_ns[~stalled])) * int(stalled.sum())
+    params = {"stalled": int(stalled.sum()), "steps": len(stalled), "extra_ns": extra_ns}
+    yield Quality("stalled-steps", WARNING, extra_ns / int(worst.step_ns.sum()), params)
 
 
 def _foreign(counts: RecordingQuality, facts: Facts) -> Quality | None:

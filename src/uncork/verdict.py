@@ -168,7 +168,7 @@ def _job(measured: Sequence[Measured], numbers: Sequence[int]) -> Job | None:
     ]
     if not places:
         return None
-    ledgers = tuple(present([measured[place] for place in places], StepLedger))
+    ledgers = _typical(present([measured[place] for place in places], StepLedger))
     late = _lateness(measured, places, numbers, ledgers)
     per_rank = [class_shares(ledger) for ledger in ledgers]
     shares = {one: float(np.median([rank.mean[one] for rank in per_rank])) for one in CLASSES}
@@ -189,6 +189,14 @@ def _job(measured: Sequence[Measured], numbers: Sequence[int]) -> Job | None:
         unnamed=float(np.median([rank.unnamed for rank in per_rank])),
         excess=excess,
     )
+
+
+def _typical(ledgers: Sequence[StepLedger]) -> tuple[StepLedger, ...]:
+    """Return the ledgers without the steps that stalled on any rank: one stall of three says little about the job."""
+    if len({len(ledger.step_ns) for ledger in ledgers}) > 1:
+        return tuple(ledger.only(~ledger.stalled) for ledger in ledgers)
+    kept = ~np.any([ledger.stalled for ledger in ledgers], axis=0)
+    return tuple(ledger.only(kept) if kept.any() else ledger for ledger in ledgers)
 
 
 def _lateness(

@@ -171,6 +171,7 @@ def test_every_id_says_what_it_means_and_what_to_do() -> None:
         "merged-ranks",
         "repaired-input",
         "observer-overhead",
+        "stalled-steps",
     ]
     for lang in ("en", "zh"):
         texts = catalogue(lang)

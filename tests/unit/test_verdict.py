@@ -310,3 +310,38 @@ def test_an_only_step_is_as_sure_as_its_parts_agree() -> None:
     )
     assert uniform.bottleneck is mixed.bottleneck is Bottleneck.COMPUTE
     assert mixed.confidence < 0.95 * uniform.confidence
+
+
+def with_lengths(*steps: Mapping[str, int]) -> Measured:
+    """Return measurements with only a ledger of steps as long as their causes together, in ms."""
+    ns = np.array([[step.get(cause, 0) * MS for step in steps] for cause in CAUSES], np.int64)
+    wall = ns.sum(axis=0)
+    return {StepLedger: StepLedger(tuple(CAUSES), ns, wall, on_device=True, busy_ns=wall // 2, marked=True)}
+
+
+def test_one_stalled_step_is_told_and_weighs_nothing() -> None:
+    """One of six steps stands still for 700 ms: loading stays the answer, and the stall is said with its length."""
+    step = {"data_loading": 60, "gemm": 80, "dispatch": 20}
+    stalled = with_lengths(*[step] * 3, {**step, "dispatch": 720}, *[step] * 2)
+    found = judge([stalled], [0], [], [])
+    assert (found.bottleneck, round(found.share, 3)) == (Bottleneck.DATA_LOADING, 0.375)
+    (said,) = gate([stalled], [0])
+    assert (said.id, said.params) == ("stalled-steps", {"stalled": 1, "steps": 6, "extra_ns": 700 * MS})
+
+
+def test_long_steps_that_recur_or_wait_for_the_loader_are_part_of_the_job() -> None:
+    """Two long ones of six, or a long wait for the loader: such is the job, and every step counts."""
+    step = {"gemm": 80, "dispatch": 20}
+    for one in ([{**step, "dispatch": 720}] * 2, [{**step, "data_loading": 720}]):
+        job = with_lengths(*[step] * 4, *one)
+        assert gate([job], [0]) == []
+        assert judge([job], [0], [], []).bottleneck in (Bottleneck.FRAMEWORK, Bottleneck.DATA_LOADING)
+
+
+def test_a_step_that_stalls_on_one_rank_weighs_on_none() -> None:
+    """The third step stalls on the second rank while the first waits for it: both are judged by the others."""
+    step = {"bandwidth": 80, "dispatch": 20}
+    first = with_lengths(step, step, {**step, "comm_wait": 600}, step)
+    second = with_lengths(step, step, {**step, "sync": 600}, step)
+    found = judge([first, second], [0, 1], [], [])
+    assert (found.bottleneck, found.share) == (Bottleneck.MEMORY, 0.4)

@@ -1,6 +1,6 @@
 """StepLedger: where each step's time went, cause by cause."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,12 @@ FRAME_CAUSES = ("py_prep", "io", "py_stack")
 """Causes that only Python frames can tell; without them such a gap is unexplained."""
 
 
+STALL_RATIO = 3
+"""A step whose own time is this many times the median's did something else (as `timeline.WARM_UP_RATIO`)."""
+STALLED_SHARE = 0.1
+"""More such steps than this share are a part of the job; one is never."""
+NOT_ITS_OWN = ("data_loading", "py_prep", "first_use", "comm_wait")
+"""Causes that come in bursts by nature, or from elsewhere: workers hand over several batches at once."""
 PARTS = 8
 """Where there is one step only, equal parts of it show whether its time goes the same way throughout."""
 
@@ -53,6 +59,17 @@ class StepLedger(Measurement):
             ns = _with_frames(ledger.causes, ns, rank.deep_ledger)
             part_ns = None if part_ns is None else _with_frames(ledger.causes, part_ns, rank.deep_ledger)
         return cls(ledger.causes, ns, ledger.step_ns, ledger.on_device, ledger.busy_ns, steps.marked, part_ns)
+
+    @property
+    def stalled(self) -> npt.NDArray[np.bool_]:
+        """Return which steps are rare and far longer than the others, whatever the loader took, bool (steps,)."""
+        own = self.step_ns - self.ns[[cause in NOT_ITS_OWN for cause in self.causes]].sum(axis=0)
+        long: npt.NDArray[np.bool_] = own > STALL_RATIO * np.median(own) if len(own) > 2 else np.zeros(len(own), bool)
+        return long if long.sum() <= max(1, STALLED_SHARE * len(own)) else np.zeros(len(own), bool)
+
+    def only(self, steps: npt.NDArray[np.bool_]) -> "StepLedger":
+        """Return the ledger of some of the steps."""
+        return replace(self, ns=self.ns[:, steps], step_ns=self.step_ns[steps], busy_ns=self.busy_ns[steps])
 
     def mean_ns(self, *causes: str) -> int:
         """Return the mean time per step that goes to some causes together."""
