@@ -23,9 +23,9 @@ READ = {
 MEASURE = """
 import resource, sys, time
 PATH, count = sys.argv[1], 0
-start = time.perf_counter()
+start = time.process_time()
 {read}
-print(time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, count)
+print(time.process_time() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, count)
 """
 
 
@@ -47,9 +47,12 @@ def number(value: int) -> bytes:
 
 
 def write(path: Path, megabytes: int) -> None:
-    """Write a snapshot of about a size, piece by piece: making it must not need more memory than reading it."""
+    """Write a snapshot of about a size, piece by piece: making it must not need more memory than reading it.
+
+    Every dict and list is remembered, as C's pickler does it, though none of them is asked for again.
+    """
     key = {word: get(place) for place, word in enumerate(KEYS)}
-    stacks = [b"](" + b"".join(get(len(KEYS) + (first + 7 * depth) % FRAMES) for depth in range(DEPTH)) + b"e"
+    stacks = [b"]\x94(" + b"".join(get(len(KEYS) + (first + 7 * depth) % FRAMES) for depth in range(DEPTH)) + b"e"
               for first in range(FRAMES)]  # fmt: skip
     with path.open("wb") as file:
         file.write(b"\x80\x04")
@@ -57,14 +60,14 @@ def write(path: Path, megabytes: int) -> None:
             file.write(text(word) + b"\x940")
         for frame in range(FRAMES):
             place = text(f"layer_{frame}") + key["filename"] + text(f"/home/user/model/part_{frame % 40}.py")
-            file.write(b"}(" + key["name"] + place + key["line"] + b"M" + struct.pack("<H", frame) + b"u\x940")
-        file.write(b"}(" + key["segments"] + b"]" + key["device_traces"] + b"](](")
+            file.write(b"}\x94(" + key["name"] + place + key["line"] + b"M" + struct.pack("<H", frame) + b"u0")
+        file.write(b"}\x94(" + key["segments"] + b"]\x94" + key["device_traces"] + b"]\x94(]\x94(")
         actions = 0
         while file.tell() < megabytes * 1_000_000:
             address, size = (1 << 40) + actions * 512, 512 * (1 + actions % 1000)
             for word in ("alloc", "free_requested", "free_completed"):
                 file.write(
-                    b"}(" + key["action"] + key[word] + key["addr"] + number(address) + key["size"] + number(size)
+                    b"}\x94(" + key["action"] + key[word] + key["addr"] + number(address) + key["size"] + number(size)
                     + key["stream"] + b"K\0" + key["time_us"] + number(1_700_000_000_000_000 + actions)
                     + key["frames"] + stacks[actions % FRAMES] + b"u"
                 )  # fmt: skip
@@ -85,7 +88,7 @@ def main() -> None:
         print(f"{size / 1e6:.0f} MB written in {time.perf_counter() - start:.0f} s")
         if megabytes <= 1:
             pickletools.dis(path.read_bytes()[:2000])
-        print(f"{'':12} {'actions':>10} {'seconds':>8} {'MB/s':>7} {'memory / file':>14}")
+        print(f"{'':12} {'actions':>10} {'CPU s':>8} {'MB/s':>7} {'memory / file':>14}")
         base = 0.0
         for name, read in READ.items():
             command = [sys.executable, "-c", MEASURE.format(read=read), str(path)]

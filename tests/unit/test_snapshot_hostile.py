@@ -1,8 +1,11 @@
 """Hostile and damaged snapshots: nothing runs, memory stays bounded, and the answer is one line."""
 
+import gzip
 import io
 import pickle
+import pickletools
 import tracemalloc
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -67,16 +70,203 @@ def test_plain_values_that_are_no_snapshot_are_refused(tmp_path: Path):
 
 @pytest.mark.parametrize(
     "bomb",
-    [b"]" * 3_000_000, b"]\x94" * 2_000_000, b"(" * 3_000_000, b"}" * 3_000_000 + b".", b"(" + b"K\x01" * 9_000_000],
+    [
+        b"]" * 1_000_000,
+        b"]\x94" * 700_000,
+        b"(" * 1_000_000,
+        b"}" * 1_000_000 + b".",
+        b"(" + b"K\x01" * 3_000_000,
+        b"X\0\0\0\0\x94(" + b"}(h\0Nu" * 1_000_000,
+        b"X\0\0\0\0\x94(" + b"]h\0a" * 1_000_000,
+    ],
 )
 def test_a_bomb_is_stopped(bomb: bytes):
     """One byte that makes an object of 60 is stopped long before memory is full."""
     tracemalloc.start()
     with pytest.raises(PickleError):
-        load(io.BytesIO(b"\x80\x04" + bomb), lambda _: None)
+        load(io.BytesIO(b"\x80\x04" + bomb), lambda item: item)
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert most < 4 * len(bomb) + (64 << 20)
+
+
+def text(word: str) -> bytes:
+    """Return the instruction for a short text."""
+    return b"\x8c" + bytes([len(word)]) + word.encode()
+
+
+def nested(opens: bytes, closes: bytes) -> bytes:
+    """Return the instructions of a value that holds the one before it twice, 60 deep; the last is at place 60."""
+    rounds = [opens + b"h%ch%c" % (depth, depth) + closes for depth in range(60)]
+    return text("x") + b"\x94" + b"".join(b"0" + one for one in rounds)
+
+
+LISTS, TUPLES = nested(b"]\x94(", b"e"), nested(b"(", b"t\x94")
+EVENT = b"}\x94(" + text("action") + text("alloc") + text("addr") + b"K\1" + text("size") + b"K\2u"
+ENDLESS = {
+    "a name of 2^60 parts": b"0}(%s](}(%sh\x3cueu" % (text("frames"), text("name")),
+    "a setting of 2^60 parts": b"0}(%s]%s]%s}(%sh\x3cuu."
+    % (text("segments"), text("device_traces"), text("allocator_settings"), text("x")),
+    "traces that are one list, 2^60 times": b"0}(%s]%sh\x3cu." % (text("segments"), text("device_traces")),
+    "segments of 2^60 parts": b"0}(%sh\x3c%s](]euu." % (text("segments"), text("device_traces")),
+    "an action of 2^60 parts": b"0}(%sh\x3c%sh\x3c%sh\x3cu." % (text("action"), text("addr"), text("frames")),
+    "a region of 2^60 parts": b"0}(%sh\x3c%sh\x3c%sh\x3cu." % (text("stage"), text("name"), text("time_us")),
+}
+
+
+@pytest.mark.parametrize("what", ENDLESS)
+def test_what_names_itself_over_and_over_is_never_written_out(tmp_path: Path, what: str):
+    """Sixty lists of a few bytes describe 2^60 values: none of them is counted, joined or printed."""
+    path = tmp_path / "laughs.pickle"
+    path.write_bytes(b"\x80\x04" + LISTS + ENDLESS[what])
+    with suppress(UnreadableError, MissingEvidence):
+        memory_of(readers.read(path)[0].snapshot)
+
+
+def test_a_key_that_takes_forever_to_hash_is_refused():
+    """A tuple that holds the tuple before it twice, 60 deep: hashing it would visit 2^60 parts."""
+    for setting in (b"0}h\x3cK\1s", b"0}(h\x3cK\1u", b"0(h\x3cK\1d"):
+        with pytest.raises(PickleError, match="damaged"):
+            load(io.BytesIO(b"\x80\x04" + TUPLES + setting + b"." * 99), lambda item: item)
+
+
+def test_what_holds_itself_is_read_once(tmp_path: Path):
+    """A list in itself, a dict in itself and frames that are their own frame end like any other value."""
+    for cycle in (
+        b"}\x94(%s]\x94(h\1e%s]\x94(h\2eu." % (text("segments"), text("device_traces")),
+        b"}\x94(%s]%s]\x94(}\x94(%s%s%sh\1uh\1eu."
+        % (text("segments"), text("device_traces"), text("action"), text("alloc"), text("frames")),
+        b"]\x94(h\0h\0e.",
+    ):
+        path = tmp_path / "cycle.pickle"
+        path.write_bytes(b"\x80\x04" + cycle)
+        with suppress(UnreadableError, MissingEvidence):
+            memory_of(readers.read(path)[0].snapshot)
+
+
+LIES = {
+    "BINBYTES8": b"\x8e" + b"\xff" * 8,
+    "BINBYTES8 of a terabyte": b"\x8e" + (1 << 40).to_bytes(8, "little"),
+    "BINUNICODE8": b"\x8d" + b"\xff" * 8,
+    "BYTEARRAY8": b"\x96" + b"\xff" * 8,
+    "LONG4": b"\x8b\xff\xff\xff\x7f",
+    "BINUNICODE": b"X\xff\xff\xff\xff",
+    "a frame": b"\x95" + b"\xff" * 8 + b"]",
+    "a line of digits": b"I" + b"9" * 1_000_000 + b"\n.",
+    "a place to remember": b"]r\xff\xff\xff\xff.",
+    "a place to remember, as text": b"]p4000000000\n.",
+    "a place nobody filled": b"h\x7f.",
+    "a place below the first": b"g-1\n.",
+    "pops of nothing": b"0000.",
+    "a tuple of nothing": b"\x87.",
+    "an item without a dict": b"K\1K\2s.",
+    "an odd number of items": b"}(K\1u.",
+    "no list to add to": b"}(K\1e.",
+}
+
+
+@pytest.mark.parametrize("what", LIES)
+def test_a_length_or_a_place_that_lies_is_refused(what: str):
+    """What the bytes promise is never asked for at once; the file ends, or is named as damaged."""
+    tracemalloc.start()
+    with pytest.raises(PickleError, match=r"cut off|damaged|far more"):
+        load(io.BytesIO(b"\x80\x04" + LIES[what]), lambda item: item)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 32 << 20
+
+
+def test_a_large_number_is_a_number(tmp_path: Path):
+    """A LONG4 of a megabyte is read, and a size that large ends at what a device can hold."""
+    number = b"\x8b" + (1 << 20).to_bytes(4, "little") + b"\x7f" * (1 << 20)
+    path = tmp_path / "large.pickle"
+    action = b"}(%s%s%s%s%s%su" % (text("action"), text("alloc"), text("size"), number, text("addr"), number)
+    path.write_bytes(b"\x80\x04}(%s]%s](](%seeu." % (text("segments"), text("device_traces"), action))
+    snapshot = readers.read(path)[0].snapshot
+    assert snapshot.trace.size_bytes.tolist() == [1 << 42]
+    assert snapshot.trace.address.tolist() == [2**63 - 1]
+
+
+@pytest.mark.parametrize("what", ["{},", "[],", "1,", '{"frames": []},'])
+def test_a_bomb_in_json_is_stopped(tmp_path: Path, what: str):
+    """Three bytes that make an object of 64 are refused before the text is parsed."""
+    path = tmp_path / "bomb.json"
+    path.write_text('{"device_traces": [[' + what * 2_000_000 + '{}]], "segments": []}')
+    tracemalloc.start()
+    with suppress(UnreadableError):
+        readers.read(path)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 8 * path.stat().st_size + (64 << 20)
+
+
+def test_a_gzip_bomb_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A few KB that unpack to 64 MiB of lists: stopped by what they describe, long before they are all unpacked."""
+    path = tmp_path / "bomb.pickle.gz"
+    path.write_bytes(gzip.compress(b"\x80\x04" + b"]" * (64 << 20)))
+    tracemalloc.start()
+    with pytest.raises(UnreadableError, match="far more objects"):
+        readers.read(path)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 64 << 20
+    monkeypatch.setattr("uncork.readers.source._BOMB_FLOOR_BYTES", 1 << 20)
+    actions = b"\x80\x04}(%s]%s](](" % (text("segments"), text("device_traces")) + EVENT * 2_000_000
+    path.write_bytes(gzip.compress(actions + b"eeu."))
+    assert path.stat().st_size * 150 < len(actions)
+    monkeypatch.setattr("uncork.readers.source._BOMB_RATIO", 100)
+    with pytest.raises(UnreadableError, match="more than 100 times its size"):
+        readers.read(path)
+
+
+def test_repeated_dicts_are_read_as_pickle_reads_them(tmp_path: Path):
+    """Dicts of one form, read whole, equal what the standard library makes of them, whatever the values are."""
+    values = [
+        0,
+        255,
+        256,
+        -1,
+        65_535,
+        70_000,
+        2**40,
+        -(2**40),
+        2**70,
+        1.5,
+        None,
+        True,
+        False,
+        (0, 1),
+        (1, 2, 3),
+        (),
+        "",
+    ]
+    shared = [{"name": "f"}, {"name": "g"}]
+    items = [
+        {"a": value, "frames": list(shared[: place % 3]), "b": values[place % len(values)], "c": shared}
+        for place, value in enumerate(values * 40)
+    ]
+    for protocol in (2, 4, 5):
+        for raw in (pickle.dumps(items, protocol), pickletools.optimize(pickle.dumps(items, protocol))):
+            assert load(io.BytesIO(raw), lambda item: item) == items
+    emptied: list[dict[object, object]] = []
+
+    def take(item: dict[object, object]) -> object:
+        if "frames" not in item:
+            return item
+        emptied.append(dict(item))
+        item.clear()
+        return {}
+
+    assert load(io.BytesIO(pickle.dumps(items)), take) == [{}] * len(items)
+    assert emptied == items
+
+
+def test_every_cut_ends_in_one_line(tmp_path: Path):
+    """Every prefix of a small snapshot is refused as cut off or damaged, none is taken for a whole one."""
+    data = write_snapshot(LINES[:4], tmp_path / "a.pickle").read_bytes()
+    for length in range(1, len(data)):
+        with pytest.raises(PickleError, match=r"cut off|damaged"):
+            load(io.BytesIO(data[:length]), lambda item: item)
 
 
 def test_any_cut_or_flipped_byte_ends_in_a_snapshot_or_in_one_line(tmp_path: Path):

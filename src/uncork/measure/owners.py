@@ -64,7 +64,7 @@ class StackKinds:
         self.stacks = stacks
         python = np.array([file.endswith(".py") or file.startswith("<") for file in stacks.file], bool)
         self.python = stacks.any_frame(python)
-        self.native = bool((~python).any())
+        self.native = bool(stacks.any_frame(~python).any())
         self.engine = self._with(_ENGINE, lambda function, _: function)
         if not self.native and len(stacks) > 1:
             # With Python stacks only, what has none was asked for by autograd's threads.

@@ -4,6 +4,7 @@ import json
 from array import array
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +28,11 @@ _LARGEST_BYTES = 1 << 42
 """No device holds more; sums of such sizes stay within 64 bits."""
 _MOST_JSON_BYTES = 256 << 20
 """JSON is no form torch writes; it is read whole, so it must be small."""
-_OLDER_ACTIONS = {"free": "free_completed", "append": "other"}
+_FREE_VALUES = 100_000
+_BYTES_PER_VALUE = 7
+"""A value of a snapshot and its key take 10 bytes of JSON and more."""
+_OLDER_ACTIONS = {"free": ACTIONS.index("free_completed")}
+"""Before torch 2.1."""
 _HINT = "Write one with torch.cuda.memory._dump_snapshot('snapshot.pickle')."
 
 
@@ -86,12 +91,11 @@ def _from_json(source: Source, first: bytes, collected: "_Collected") -> object:
         if size > _MOST_JSON_BYTES:
             raise UnreadableError("a snapshot in JSON of this size is not supported.")
 
-    def hook(item: dict[object, object]) -> dict[object, object]:
-        collected.take(item)
-        return item
-
+    text = b"".join(parts)
+    if sum(map(text.count, (b"{", b"[", b","))) > _FREE_VALUES + len(text) // _BYTES_PER_VALUE:
+        raise UnreadableError("it describes far more values than a snapshot of its size can hold.")
     try:
-        return json.loads(b"".join(parts), object_hook=hook, strict=False)
+        return json.loads(text, object_hook=collected.take, strict=False)
     except (ValueError, RecursionError) as error:
         raise UnreadableError(f"damaged JSON ({error}).") from error
 
@@ -100,53 +104,65 @@ class _Stack(int):
     """The number of a stack, in place of its frames."""
 
 
+class _Frame(int):
+    """The number of a frame, in place of its dict."""
+
+
+_TAKEN: dict[object, object] = {}
+"""In place of a dict whose row was taken."""
+
+
 class _Collected:
-    """Columns that grow as the dicts of a snapshot are finished.
+    """Rows of the three tables, one after another, that grow as the dicts of a snapshot are finished.
 
     A block, a segment and an action are told by the keys they have. Each is emptied once it is taken; the lists that
     hold them keep their length, which tells the devices apart.
     """
 
     def __init__(self) -> None:
-        self.segments = {name: array("q") for name in _SEGMENT}
-        self.blocks = {name: array("q") for name in _BLOCK}
-        self.trace = {name: array("q") for name in _ACTION}
-        self._append = tuple(column.append for column in self.trace.values())
+        self.segments, self.blocks, self.trace = array("q"), array("q"), array("q")
         self.annotations: list[tuple[str, str, int]] = []
-        self._actions = {name: code for code, name in enumerate(ACTIONS)}
+        self._actions = {name: code for code, name in enumerate(ACTIONS)} | _OLDER_ACTIONS
         self._states = {name: code for code, name in enumerate(STATES)}
         self._strings: dict[str, str] = {}
-        self._frames: dict[tuple[str, str, int], int] = {}
-        self._frame_of: dict[int, tuple[int, object]] = {}
+        self._frames: dict[tuple[str, str, int], _Frame] = {}
         self._stacks: dict[tuple[int, ...], int] = {(): 0}
-        self._stack_of: dict[tuple[int, ...], _Stack] = {}
 
-    def take(self, item: dict[object, object]) -> None:
-        """Take what a finished dict says, and empty it."""
+    def take(self, item: dict[object, object]) -> object:
+        """Take what a finished dict says, and empty it; return what may stand in its place."""
         if "action" in item:
             self._take_action(item)
+        elif "filename" in item:
+            return self._take_frame(item)
         elif "state" in item:
             self._take_block(item)
         elif "total_size" in item:
             self._take_segment(item)
         elif "stage" in item and "time_us" in item:
-            text = str(item.get("name")), str(item.get("stage")).lower(), _number(item.get("time_us")) * 1000
-            self.annotations.append(text)
+            name, stage = _text(item.get("name")), _text(item["stage"])
+            self.annotations.append((name, stage.lower(), _number(item["time_us"]) * 1000))
         else:
-            return
+            return item
         item.clear()
+        return _TAKEN
 
-    def _take_action(self, item: Mapping[object, object]) -> None:
-        word, time_us = item["action"], _number(item.get("time_us"), -1)
-        word = _OLDER_ACTIONS.get(word, word) if isinstance(word, str) else "other"
-        action, address, size, stream, when, stack, free = self._append
-        action(self._actions.get(word, 0))
-        address(_number(item.get("addr")))
-        size(_size(item.get("size")))
-        stream(_number(item.get("stream")))
-        when(time_us * 1000 if 0 <= time_us < _LARGEST // 1000 else -1)
-        stack(self._stack(item.get("frames")))
-        free(_number(item.get("device_free"), -1))
+    def _take_action(self, item: Mapping[object, Any]) -> None:
+        get, word = item.get, item["action"]
+        address, size, stream, time_us = get("addr", 0), get("size", 0), get("stream", 0), get("time_us", -1)
+        plain = type(address) is type(size) is type(stream) is type(time_us) is int
+        if not (plain and 0 <= size <= _LARGEST_BYTES and 0 <= address <= _LARGEST and 0 <= stream <= _LARGEST):
+            address, size, stream, time_us = _number(address), _size(size), _number(stream), _number(time_us, -1)
+        self.trace.extend(
+            (
+                self._actions.get(word, 0) if isinstance(word, str) else 0,
+                address,
+                size,
+                stream,
+                time_us * 1000 if 0 <= time_us < _LARGEST // 1000 else -1,
+                self._stack(get("frames")),
+                _number(get("device_free"), -1),
+            )
+        )
 
     def _take_block(self, item: Mapping[object, object]) -> None:
         size = _size(item.get("size"))
@@ -156,29 +172,29 @@ class _Collected:
         requested = _number(item.get("requested_size", former.get("real_size")), size)
         state = item["state"]
         state = "active_awaiting_free" if state == "active_pending_free" else state
-        row = (
-            len(self.segments["device"]),
-            _number(item.get("address", former.get("addr")), -1),
-            size,
-            min(max(requested, 0), size),
-            self._states.get(state, 0) if isinstance(state, str) else 0,
-            self._stack(item.get("frames", former.get("frames"))),
+        self.blocks.extend(
+            (
+                len(self.segments) // len(_SEGMENT),
+                _number(item.get("address", former.get("addr")), -1),
+                size,
+                min(max(requested, 0), size),
+                self._states.get(state, 0) if isinstance(state, str) else 0,
+                self._stack(item.get("frames", former.get("frames"))),
+            )
         )
-        for column, value in zip(self.blocks.values(), row, strict=True):
-            column.append(value)
 
     def _take_segment(self, item: Mapping[object, object]) -> None:
         """Take a segment; its blocks were finished just before it."""
-        row = (
-            _number(item.get("device")),
-            _number(item.get("address")),
-            _size(item.get("total_size")),
-            _number(item.get("stream")),
-            int(item.get("segment_type") == "small"),
-            int(bool(item.get("is_expandable"))),
+        self.segments.extend(
+            (
+                _number(item.get("device")),
+                _number(item.get("address")),
+                _size(item.get("total_size")),
+                _number(item.get("stream")),
+                int(item.get("segment_type") == "small"),
+                int(bool(item.get("is_expandable"))),
+            )
         )
-        for column, value in zip(self.segments.values(), row, strict=True):
-            column.append(value)
 
     def _stack(self, frames: object) -> int:
         """Return the number of a stack; equal stacks have the same.
@@ -189,76 +205,77 @@ class _Collected:
             return 0
         if isinstance(frames[0], _Stack):
             return frames[0]
-        key = tuple(map(id, frames))
-        known = self._stack_of.get(key)
-        if known is None:
-            inner = tuple(self._frame(frame) for frame in frames)
-            known = _Stack(self._stacks.setdefault(inner, len(self._stacks)))
-            self._stack_of[key] = known
+        inner = tuple(map(self._frame, frames))
+        known = _Stack(self._stacks.setdefault(inner, len(self._stacks)))
         frames[:] = [known]
         return known
 
     def _frame(self, frame: object) -> int:
-        """Return the number of a frame; its object is kept, emptied, so that its identity stays its own."""
-        known = self._frame_of.get(id(frame))
-        if known is not None:
-            return known[0]
-        name, file, line = "??", "??", 0
-        if isinstance(frame, dict):
-            name, file = str(frame.get("name", "??")), str(frame.get("filename", "??"))
-            name, file = self._strings.setdefault(name, name), self._strings.setdefault(file, file)
-            line = _number(frame.get("line"))
-            frame.clear()
-        number = self._frames.setdefault((name, file, line), len(self._frames))
-        self._frame_of[id(frame)] = number, frame
+        """Return the number of a frame."""
+        if isinstance(frame, _Frame):
+            return frame
+        found = frame.get(_Frame) if isinstance(frame, dict) else None
+        return found if isinstance(found, _Frame) else self._take_frame(frame if isinstance(frame, dict) else {})
+
+    def _take_frame(self, frame: dict[object, object]) -> _Frame:
+        """Return the number of a frame's function, file and line; its dict is left with the number alone."""
+        name, file = _text(frame.get("name")), _text(frame.get("filename"))
+        name, file = self._strings.setdefault(name, name), self._strings.setdefault(file, file)
+        key = name, file, _number(frame.get("line"))
+        number = self._frames.get(key)
+        if number is None:
+            number = self._frames[key] = _Frame(len(self._frames))
+        frame.clear()
+        frame[_Frame] = number
         return number
 
     def snapshot(self, top: object, path: Path) -> MemorySnapshot:
         """Return what was collected, given the emptied document; host memory (torch 2.14) is left out."""
         document = top if isinstance(top, dict) else {"segments": top}
         segments, traces = document.get("segments"), document.get("device_traces")
-        if not isinstance(segments, list) or not (self.segments["device"] or isinstance(traces, list)):
+        if not isinstance(segments, list) or not (self.segments or isinstance(traces, list)):
             raise UnreadableError(f"{path}: holds plain values, but no memory snapshot.", _HINT)
         settings = document.get("allocator_settings")
-        mine = _place(document, "segments", len(self.segments["device"]))
+        mine = _place(document, "segments", len(self.segments) // len(_SEGMENT))
+        held = _place(document, "device_traces", len(self.trace) // len(_ACTION))
+        own = _columns(self.segments, _SEGMENT, mine)
         return MemorySnapshot(
-            segments=self._segment_columns(mine),
-            blocks=self._block_columns(mine),
-            trace=self._trace_columns(traces, _place(document, "device_traces", len(self.trace["action"]))),
+            segments=Segments(small=own.pop("small") > 0, expandable=own.pop("expandable") > 0, **own),
+            blocks=self._block_columns(mine, own["address"]),
+            trace=self._trace_columns(traces, held),
             stacks=self._stack_columns(),
             has_history=isinstance(traces, list),
             annotations=tuple(self.annotations),
-            settings={str(key): str(value) for key, value in settings.items()} if isinstance(settings, dict) else {},
+            settings={str(key): str(value) for key, value in settings.items() if isinstance(value, (str, int))}
+            if isinstance(settings, dict)
+            else {},
         )
 
-    def _segment_columns(self, mine: slice) -> Segments:
-        columns = {name: _ints(column)[mine] for name, column in self.segments.items()}
-        return Segments(
-            **{name: columns[name] for name in ("device", "address", "size_bytes", "stream")},
-            small=columns["small"] > 0,
-            expandable=columns["expandable"] > 0,
-        )
+    def _block_columns(self, mine: slice, start: IntArray) -> Blocks:
+        """Return the blocks; those without an address (torch before 2.1) follow one another in their segment.
 
-    def _block_columns(self, mine: slice) -> Blocks:
-        """Return the blocks; those without an address (torch before 2.1) follow one another in their segment."""
-        columns = {name: _ints(column) for name, column in self.blocks.items()}
+        Args:
+            mine: The segments that are a device's.
+            start: Where each of them starts.
+        """
+        columns = _columns(self.blocks, _BLOCK)
         kept = (columns["segment"] >= mine.start) & (columns["segment"] < mine.stop)
         columns = {name: column[kept] for name, column in columns.items()}
         columns["segment"] = segment = columns["segment"] - mine.start
         size = columns["size_bytes"]
         if len(segment):
             before = np.cumsum(size) - size
-            start = _ints(self.segments["address"])[mine][segment] + before - before[np.searchsorted(segment, segment)]
-            columns["address"] = np.where(columns["address"] < 0, start, columns["address"])
+            follows = start[segment] + before - before[np.searchsorted(segment, segment)]
+            columns["address"] = np.where(columns["address"] < 0, follows, columns["address"])
         return Blocks(**columns)
 
     def _trace_columns(self, traces: object, mine: slice) -> AllocatorTrace:
-        columns = {name: _ints(column)[mine] for name, column in self.trace.items()}
+        columns = _columns(self.trace, _ACTION, mine)
         lengths = [len(one) if isinstance(one, list) else 0 for one in traces] if isinstance(traces, list) else []
-        device = np.repeat(np.arange(len(lengths), dtype=np.int64), lengths)
         count = len(columns["action"])
-        if len(device) != count:
-            device = np.zeros(count, np.int64)
+        # A list may be named more often than it was filled: then the lengths say nothing, and may be endless.
+        told = sum(lengths) == count
+        device = np.repeat(np.arange(len(lengths), dtype=np.int64), lengths) if told else np.zeros(count, np.int64)
         return AllocatorTrace(device=device, **columns)
 
     def _stack_columns(self) -> Stacks:
@@ -306,10 +323,18 @@ def _number(value: object, missing: int = 0) -> int:
     return max(-_LARGEST, min(int(value), _LARGEST))
 
 
+def _text(value: object) -> str:
+    """Return a text; anything else, which may be nested without end, is not written out."""
+    return value if isinstance(value, str) else "??"
+
+
 def _size(value: object) -> int:
     """Return a size in bytes: never negative, never more than any device holds."""
     return max(0, min(_number(value), _LARGEST_BYTES))
 
 
-def _ints(column: "array[int]") -> IntArray:
-    return np.frombuffer(column, np.int64).copy() if len(column) else np.empty(0, np.int64)
+def _columns(rows: "array[int]", names: tuple[str, ...], mine: slice = slice(None)) -> dict[str, IntArray]:
+    """Return the columns of some rows that lie one after another."""
+    table = np.frombuffer(rows, np.int64) if rows else np.empty(0, np.int64)
+    table = table.reshape(-1, len(names))[mine]
+    return {name: table[:, place].copy() for place, name in enumerate(names)}
