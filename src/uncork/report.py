@@ -19,7 +19,7 @@ from uncork.findings import (
     Quality,
     Verdict,
 )
-from uncork.locale import fill, say
+from uncork.locale import catalogue, fill, say
 from uncork.rules import rules
 from uncork.rules.page import page
 
@@ -89,6 +89,12 @@ class Report:
         missing_data = any(issue.id == "device-data-missing" for issue in self.quality)
         return missing_data or not beyond & set(lack.missing)
 
+    def how_to_record(self, what: str, lang: str) -> str:
+        """Return what to do so that the next recording has something; in the words of `uncork run` for its own."""
+        of_run = f"record.{what}.run"
+        mine = self.run.get("format") == "run" and of_run in catalogue(lang)
+        return say(lang, of_run if mine else f"record.{what}")
+
 
 _NEEDS_DEVICE = frozenset({"device", "device_model", "runtime", "snapshot", "history"})
 _NEEDS_RANKS = frozenset({"collectives", "ranks", "sizes"})
@@ -110,7 +116,7 @@ def to_json(report: Report, lang: str = "en") -> Json:
                 "rule": lack.rule,
                 "missing": list(lack.missing),
                 "applies": report.applies(lack),
-                "how_to_record": " ".join(say(lang, f"record.{what}") for what in lack.missing),
+                "how_to_record": " ".join(report.how_to_record(what, lang) for what in lack.missing),
             }
             for lack in report.not_assessed
         ],

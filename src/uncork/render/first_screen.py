@@ -145,7 +145,13 @@ def _step_facts(report: Report, lang: str) -> Iterator[str]:
     run = report.run
     facts = []
     if run.get("marked_steps") and run.get("median_step_ns"):
-        facts.append(say(lang, "ui.steps", {"steps": run["steps"], "median_ns": run["median_step_ns"]}))
+        facts.append(
+            say(
+                lang,
+                "ui.step" if run["steps"] == 1 else "ui.steps",
+                {"steps": run["steps"], "median_ns": run["median_step_ns"]},
+            )
+        )
     if run.get("p95_step_ns") and run.get("marked_steps"):
         facts.append(f"p95 {format_ns(run['p95_step_ns'])}")
     if run.get("busy_share") is not None:
@@ -290,7 +296,7 @@ def _not_assessed(report: Report, lang: str) -> Iterator[str]:
         for what in lack.missing:
             waiting.setdefault(what, []).append(lack.rule)
     for what, rules in sorted(waiting.items(), key=lambda item: -len(item[1])):
-        missing, how = say(lang, f"missing.{what}"), say(lang, f"record.{what}")
+        missing, how = say(lang, f"missing.{what}"), report.how_to_record(what, lang)
         yield f'<li title="{shown(", ".join(rules))}"><b>{shown(missing)}</b> ({shown(_few(rules, lang))})'
         yield f" <span>{shown(how)}</span></li>"
     if beyond:

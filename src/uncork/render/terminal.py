@@ -91,7 +91,13 @@ def _facts(report: Report, options: Options) -> Text:
         names = ", ".join(say(lang, f"class.{one.value}") for one in report.verdict.contributing)
         facts.append(say(lang, "ui.contributing", {"classes": names}))
     if run.get("marked_steps"):
-        facts.append(say(lang, "ui.steps", {"steps": run["steps"], "median_ns": run["median_step_ns"]}))
+        facts.append(
+            say(
+                lang,
+                "ui.step" if run["steps"] == 1 else "ui.steps",
+                {"steps": run["steps"], "median_ns": run["median_step_ns"]},
+            )
+        )
     if len(run.get("ranks", ())) > 1:
         facts.append(say(lang, "ui.ranks", {"ranks": len(run["ranks"])}))
     device = next((one["name"] for one in run.get("devices", ()) if one["name"]), None)
@@ -150,6 +156,8 @@ def _findings(report: Report, options: Options) -> Iterator[RenderableType]:
     hidden = len(report.findings) - most
     if hidden > 0:
         yield Padding(Text(say(lang, "ui.more_findings", {"count": hidden}), style="dim"), (0, 0, 0, 2))
+    if sum(finding.gain.high for finding in report.findings) > 1:
+        yield Padding(Text(say(lang, "ui.gains_overlap"), style="dim"), (0, 0, 0, 2))
 
 
 def _finding(number: int, finding: Finding, options: Options) -> RenderableType:
@@ -261,7 +269,7 @@ def _doubts(report: Report, options: Options) -> Iterator[RenderableType]:
         yield Text(say(lang, "ui.not_assessed", params), style="dim")
         if options.verbose:
             for lack in lacks:
-                how = " ".join(say(lang, f"record.{what}") for what in lack.missing)
+                how = " ".join(report.how_to_record(what, lang) for what in lack.missing)
                 yield Padding(Text(f"{lack.rule}: {how}", style="dim"), (0, 0, 0, 2))
 
 

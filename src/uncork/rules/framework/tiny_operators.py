@@ -17,7 +17,7 @@ from uncork.rules.worth import NOTABLE_SHARE, charge, sure
 MANY_CALLS = 10_000
 """The article's sign of too many small operators (requirement R3.5), over the whole recording."""
 LEAST_CALLS = 100
-"""Per step: fewer calls are no sea of tiny operators, whatever the share (nearest cases: 58 and 353)."""
+"""Per step: fewer are 0.5 to 5 ms of calls, no sea of operators (nearest cases: 5 and 112)."""
 MOSTLY_TINY_SHARE = 0.5
 """Where fewer than half of the operators are tiny, their calls are not what the step is made of."""
 WON_SHARE = 0.8
