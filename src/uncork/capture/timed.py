@@ -17,8 +17,17 @@ LOOK_S = 0.15
 """First look: is torch at work at all, and how many operators does it run per second?"""
 EVENTS_LEAST = 50
 """A look that saw fewer operators is thrown away; the program is still preparing."""
-LONGEST_S = 2.0
-NEXT = {"look": "light", "light": "functions", "functions": "deep", "deep": ""}
+ORDER = (
+    ("look", LOOK_S),
+    ("light", 0.4),
+    ("functions", 0.2),
+    ("deep", 0.4),
+    ("light", 2.0),
+    ("functions", 1.0),
+    ("deep", 2.0),
+)
+"""Windows and the seconds each lasts at most: short ones first, so that a program of two seconds is seen in each way;
+longer ones replace them."""
 
 
 class TimedWindows:
@@ -30,9 +39,9 @@ class TimedWindows:
 
     def __init__(self, recorder: Any) -> None:
         self._recorder = recorder
-        self._name = "look"
+        self._place = 0
         self._open = False
-        self._length_s = LOOK_S
+        self._length_s = ORDER[0][1]
         self._rate = 0.0
         self._pause_s = PATIENCE_S
         self._callback = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(self._turn)
@@ -41,6 +50,10 @@ class TimedWindows:
     def start(self) -> None:
         """Begin to wait beside the program; the thread is not one that `threading` lists."""
         _thread.start_new_thread(self._loop, ())
+
+    @property
+    def _name(self) -> str:
+        return ORDER[self._place][0] if self._place < len(ORDER) else ""
 
     def _is_needed(self) -> bool:
         recorder = self._recorder
@@ -57,12 +70,14 @@ class TimedWindows:
                 while self._is_needed() and not self._turned:
                     time.sleep(0.02)
         except Exception:
-            self._name = ""
+            self._place = len(ORDER)
 
     def _turn(self, _: object) -> int:
         """Start or stop a window; runs on the main thread, at any place of the program."""
         try:
-            if not self._recorder.busy and self._is_needed():
+            # The engine restores the thread's profiler when backward ends: one begun or ended inside would be lost.
+            torch = self._recorder.torch
+            if not self._recorder.busy and self._is_needed() and torch._C._current_graph_task_id() < 0:
                 self._recorder.guard(self._stop if self._open else self._start)
         except BaseException:  # a Ctrl-C that fell into this callback belongs to the program
             _thread.interrupt_main()
@@ -82,7 +97,7 @@ class TimedWindows:
         events = self._recorder.end_timed(EVENTS_LEAST if self._name in ("look", "light") else 0)
         if self._name in ("look", "light"):
             if events is None:
-                self._name, self._length_s = "look", LOOK_S
+                self._place, self._length_s = 0, ORDER[0][1]
                 self._pause_s = min(self._pause_s * 1.5, 30.0)
                 return
             self._rate = events / self._length_s
@@ -90,7 +105,8 @@ class TimedWindows:
 
     def _advance(self) -> None:
         """Go to the next window, as long as its trace stays within bounds."""
-        self._name = NEXT[self._name]
+        self._place += 1
         self._pause_s = 0.2
         bound = {"light": plan.EVENTS_MOST_LIGHT / 4, "deep": plan.EVENTS_MOST_DEEP / 3}.get(self._name)
-        self._length_s = min(LONGEST_S, bound / self._rate) if bound and self._rate else LONGEST_S / 2
+        longest_s = ORDER[self._place][1] if self._name else 0.0
+        self._length_s = min(longest_s, bound / self._rate) if bound and self._rate else longest_s
