@@ -185,8 +185,8 @@ function Help() {
   return (
     <section class="help" aria-label={say('page.help')}>
       {say('page.help.keys').split('\n').map(line => {
-        const [keys, what] = line.split(' – ');
-        return <div><kbd>{keys}</kbd> {what}</div>;
+        const at = line.indexOf(' – ');
+        return <div><kbd>{line.slice(0, at)}</kbd> {line.slice(at + 3)}</div>;
       })}
     </section>
   );

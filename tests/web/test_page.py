@@ -1,5 +1,6 @@
 """The report in a real browser: what it shows, that it needs nobody, and that it can be used without a mouse."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -275,9 +276,28 @@ def test_a_comparison_is_the_first_view(new_page: Any, report: Report, tmp_path:
     assert page.errors == []
 
 
-def test_printing_leaves_the_first_screen(new_page: Any, html: Path) -> None:
-    """On paper there are the verdict and the findings, and no views."""
-    page = new_page().open(html)
+def _pages(pdf: bytes) -> int:
+    return len(re.findall(rb"/Type\s*/Page\b", pdf))
+
+
+def test_without_script_one_page_is_printed(new_page: Any, html: Path) -> None:
+    """The first screen is one sheet of paper."""
+    page = new_page(java_script_enabled=False)
+    page.tab.goto(f"file://{html}")
+    assert _pages(page.tab.pdf(format="A4")) == 1
+
+
+def test_the_open_view_is_printed_after_the_first_screen(new_page: Any, html: Path) -> None:
+    """Verdict first, then the view on a sheet of its own, in light colours on whatever screen; no buttons."""
+    page = new_page(color_scheme="dark").open(html, "view=timeline")
+    page.tab.evaluate("window.uncorkTimeline.redraw = () => {}")  # what only the next frame draws, paper never shows
+    assert _pages(page.tab.pdf(format="A4")) == 2
+    page.tab.evaluate("dispatchEvent(new Event('beforeprint'))")
+    corner = "[...document.querySelector('canvas.lanes').getContext('2d').getImageData(1, 1, 1, 1).data].slice(0, 3)"
+    assert page.tab.evaluate(corner) == [255, 255, 255]
+    page.tab.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.tab.evaluate(corner) == [16, 21, 27]
     page.tab.emulate_media(media="print")
     assert page.tab.locator("h1:visible").count() == 1
-    assert not page.tab.locator("#views").is_visible()
+    assert page.tab.locator("canvas.lanes").is_visible()
+    assert page.tab.locator("button:visible").count() == 0

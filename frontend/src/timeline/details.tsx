@@ -63,7 +63,7 @@ function Figures({ title, figures }: { title: string; figures: Statistics }) {
   const { count: n, sum, mean, min, p50, p99, max } = figures;
   return (
     <p class="figures">
-      {title}: <b>{count(n)}</b> × · Σ <b>{duration(sum)}</b> · {say('page.figure.mean')} {duration(mean)} · {say('page.figure.min')} {duration(min)} · p50 {duration(p50)} · p99 {duration(p99)} · {say('page.figure.max')} {duration(max)}
+      {title}{say('page.colon')}<b>{count(n)}</b> × · Σ <b>{duration(sum)}</b> · {say('page.figure.mean')} {duration(mean)} · {say('page.figure.min')} {duration(min)} · p50 {duration(p50)} · p99 {duration(p99)} · {say('page.figure.max')} {duration(max)}
     </p>
   );
 }
@@ -86,7 +86,7 @@ export function SpanDetails({ trace, span, pick, zoom }: { trace: Trace; span: S
       <p class="figures">
         {tracks.map(use => (
           <span>
-            {told(use.track.meta.label)}: {say('page.span.use', { count: use.count, busy_ns: use.busyNs, share: use.busyNs / length, idle_ns: Math.max(0, length - use.busyNs) })}
+            {told(use.track.meta.label)}{say('page.colon')}{say('page.span.use', { count: use.count, busy_ns: use.busyNs, share: use.busyNs / length, idle_ns: Math.max(0, length - use.busyNs) })}
           </span>
         ))}
       </p>
@@ -123,5 +123,5 @@ function CurveFigures({ curve, span }: { curve: Trace['curves'][number]; span: S
     }
     return high >= low ? `${say(series.label)} ${spell(low)} – ${spell(high)}` : '';
   }).filter(Boolean);
-  return parts.length ? <p class="figures">{told(curve.meta.label)}: {parts.join(' · ')}</p> : null;
+  return parts.length ? <p class="figures">{told(curve.meta.label)}{say('page.colon')}{parts.join(' · ')}</p> : null;
 }

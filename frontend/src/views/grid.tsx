@@ -42,6 +42,8 @@ export function Grid({ id, columns, rows, marks = {}, groups = [], pick, pickLab
     return list.sort((a, b) => (sort.down ? -1 : 1) * compare(a.values[sort.column], b.values[sort.column]));
   }, [rows, marks, filter, group, sort]);
 
+  // A row that stands for several of different names leads nowhere.
+  const picking = group && group !== 'name' ? undefined : pick;
   const first = Math.max(0, Math.floor(top / ROW) - ROWS_AROUND);
   const shown = lines.slice(first, first + ROWS_SHOWN);
   const most = useMemo(() => columns.map((_, i) => Math.max(0, ...rows.map(row => (typeof row[i] === 'number' ? row[i] : 0)))), [rows]);
@@ -85,7 +87,7 @@ export function Grid({ id, columns, rows, marks = {}, groups = [], pick, pickLab
                   <button type="button" onClick={() => order(i)}>{heading(column)}<span aria-hidden="true">{sort.column === i ? (sort.down ? '\u00a0▾' : '\u00a0▴') : ''}</span></button>
                 </th>
               ))}
-              {pick && <th scope="col"><span class="hidden">{pickLabel}</span></th>}
+              {picking && <th scope="col"><span class="hidden">{pickLabel}</span></th>}
             </tr>
           </thead>
           <tbody>
@@ -93,7 +95,7 @@ export function Grid({ id, columns, rows, marks = {}, groups = [], pick, pickLab
             {shown.map((line, k) => (
               <tr key={first + k} aria-rowindex={first + k + 2} class={line.mark ? 'marked' : ''}>
                 {columns.map((column, i) => <Cell column={column} value={line.values[i]} most={most[i]} number={numeric[i]} note={i === nameAt ? line.mark : ''} />)}
-                {pick && <td><button type="button" class="small" onClick={() => pick(line.values)}>{pickLabel}</button></td>}
+                {picking && <td><button type="button" class="small" onClick={() => picking(line.values)}>{pickLabel}</button></td>}
               </tr>
             ))}
             {first + shown.length < lines.length && <tr aria-hidden="true" class="filler" style={{ height: `${(lines.length - first - shown.length) * ROW}px` }}><td colSpan={columns.length} /></tr>}
@@ -174,7 +176,7 @@ function grouped(lines: Line[], columns: string[], by: number): Line[] {
 }
 
 function addable(column: string): boolean {
-  return !/mean|median|p\d\d|min|max|ratio|per_s|efficiency|rank|line/.test(column) && (/_ns$|_bytes$|_flop$|share$|count|calls|launches/.test(column));
+  return !/mean|median|p\d\d|min|max|ratio|per_s$|efficiency|rank|line|roofline|occupancy/.test(column) && /_ns$|_bytes$|flop$|share$|count|calls|launches/.test(column);
 }
 
 function csv(columns: string[], lines: Line[]): string {

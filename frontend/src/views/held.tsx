@@ -11,14 +11,15 @@ import { Section } from './section.tsx';
 type Curve = { time_ns: number[] | null; action: number[] | null; allocated_bytes: number[]; reserved_bytes: number[] | null; categories: Record<string, number[]> | null };
 type Held = { category: string; bytes: number; share: number; count: number; file: string | null; line: number | null; function: string | null; op: string | null };
 type Segments = { shown: { bytes: number; size_bytes: number[]; state: string[] }[]; more: number; more_bytes: number };
+type Row = Record<string, Value>;
 type What = { change: string; saved_low_bytes: number; saved_high_bytes: number };
 
 export type MemorySection = Record<string, unknown> & {
   curve?: Curve | null; categories?: { category: string; bytes: number; share: number }[]; largest?: Held[]; kept?: Held[];
-  segments?: Segments | null; what_if?: What[]; peak_bytes?: number;
+  segments?: Segments | null; what_if?: What[]; peak_bytes?: number; modules?: Row[]; checkpointing?: Row[];
 };
 
-const OWN = new Set(['curve', 'categories', 'largest', 'kept', 'segments', 'what_if', 'rank', 'step_bytes', 'peak_ns', 'source', 'on_device', 'relative']);
+const OWN = new Set(['curve', 'categories', 'largest', 'kept', 'segments', 'what_if', 'modules', 'checkpointing', 'rank', 'step_bytes', 'peak_ns', 'source', 'on_device', 'relative']);
 const WIDTH = 1200;
 const HEIGHT = 280;
 
@@ -31,6 +32,8 @@ export function HeldMemory({ memory }: { memory: MemorySection }) {
       {memory.largest?.length ? <Owners title={say('page.memory.largest')} held={memory.largest} id="largest" /> : null}
       {memory.kept?.length ? <Owners title={say('page.memory.kept')} held={memory.kept} id="kept" /> : null}
       {memory.what_if?.length ? <WhatIf what={memory.what_if} /> : null}
+      {memory.modules?.length ? <ByModule title={say('page.memory.modules')} rows={memory.modules} id="modules" sortBy="activation_bytes" /> : null}
+      {memory.checkpointing?.length ? <ByModule title={say('page.memory.checkpointing')} rows={memory.checkpointing} id="checkpointing" sortBy="peak_saved_bytes" /> : null}
       {memory.segments?.shown?.length ? <SegmentMap segments={memory.segments} /> : null}
       <section class="block"><h3>{say('page.memory.figures')}</h3></section>
       <Section content={facts} />
@@ -127,6 +130,11 @@ function Owners({ title, held, id }: { title: string; held: Held[]; id: string }
   const columns = ['category', 'bytes', 'share', 'count', 'place', 'op'];
   const rows = held.map((one): Value[] => [categoryName(one.category), one.bytes, one.share, one.count, one.file ? `${one.file}:${one.line ?? ''} ${one.function ?? ''}`.trim() : null, one.op]);
   return <section class="block"><h3>{title}</h3><Grid id={id} columns={columns} rows={rows} groups={['category']} /></section>;
+}
+
+function ByModule({ title, rows, id, sortBy }: { title: string; rows: Row[]; id: string; sortBy: string }) {
+  const columns = Object.keys(rows[0]);
+  return <section class="block"><h3>{title}</h3><Grid id={id} columns={columns} rows={rows.map(row => columns.map(column => row[column]))} sortBy={sortBy} /></section>;
 }
 
 function WhatIf({ what }: { what: What[] }) {

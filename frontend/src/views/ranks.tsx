@@ -91,7 +91,7 @@ function Heat({ ranks, late, tip, leave }: { ranks: RankData; late: number[] } &
         {ranks.numbers.map((number, at) => (
           <li
             class={late.includes(number) ? 'late' : ''} style={{ '--heat': `${high > low ? Math.round(((values[at] - low) / (high - low)) * 100) : 0}%` }}
-            aria-label={`${say('page.ranks.rank', { rank: number })}: ${duration(values[at])}`}
+            aria-label={`${say('page.ranks.rank', { rank: number })}${say('page.colon')}${duration(values[at])}`}
             onPointerMove={event => tip(at, event)} onPointerLeave={leave}
           ><span>{number}</span></li>
         ))}

@@ -1,6 +1,7 @@
 """The page's first screen as static HTML: readable without JavaScript, printable, everything escaped."""
 
 import json
+import re
 from collections.abc import Iterator
 from functools import cache
 from html import escape
@@ -21,6 +22,7 @@ _MOST_CAUSES = 8
 _MOST_NAMED = 12
 _FEW = 2
 _BAR_WIDTH = 1_000
+_CODE = re.compile(r"`([^`]+)`")
 
 
 @cache
@@ -34,6 +36,11 @@ def palette() -> dict[str, Any]:
 def shown(text: object) -> str:
     """Return text that HTML shows as it is; marks of direction and controls are spelt out."""
     return escape(printable(str(text)))
+
+
+def prose(text: str) -> str:
+    """Return a text of ours as HTML, what stands between backticks as code."""
+    return _CODE.sub(r"<code>\1</code>", shown(text))
 
 
 def first_screen(report: Report, lang: str) -> str:
@@ -167,7 +174,7 @@ def _quality(report: Report, lang: str) -> Iterator[str]:
     yield f'<ul class="quality" aria-label="{shown(say(lang, "page.quality"))}">'
     for issue in issues:
         message, fix = (say(lang, f"quality.{issue.id}{end}", issue.params) for end in ("", ".fix"))
-        yield f"<li><b>!</b> {shown(message)} <span>{shown(fix)}</span></li>"
+        yield f"<li><b>!</b> {prose(message)} <span>{prose(fix)}</span></li>"
     yield "</ul>"
 
 
@@ -200,7 +207,7 @@ def _finding(number: int, finding: Finding, report: Report, lang: str) -> Iterat
         yield '<p class="places">' + " ".join(f"<code><bdi>{shown(one)}</bdi></code>" for one in places) + "</p>"
     first = texts["advice"][0] if texts["advice"] else None
     if first:
-        yield f'<p class="advice">{shown(first["text"])}</p>'
+        yield f'<p class="advice">{prose(first["text"])}</p>'
     if view := view_of(finding, report):
         yield (
             f'<p class="acts live"><button type="button" class="small" data-act="evidence" data-finding="{number}" '
@@ -239,7 +246,7 @@ def _snippet(text: str, lang: str) -> str:
 
 
 def _why(finding: Finding, texts: dict[str, Any], lang: str) -> str:
-    parts = [f"<p>{shown(texts['because'])}</p>"]
+    parts = [f"<p>{prose(texts['because'])}</p>"]
     if finding.evidence:
         parts.append(
             '<table class="evidence">' + "".join(_evidence(one, lang) for one in finding.evidence) + "</table>"
@@ -248,9 +255,9 @@ def _why(finding: Finding, texts: dict[str, Any], lang: str) -> str:
     parts.append(f'<p class="muted">{shown(confidence)} · <code>uncork explain {shown(finding.rule)}</code></p>')
     for number, one in enumerate(texts["advice"]):
         if number:
-            parts.append(f'<p class="advice">{shown(one["text"])}</p>{_snippet(one["snippet"], lang)}')
+            parts.append(f'<p class="advice">{prose(one["text"])}</p>{_snippet(one["snippet"], lang)}')
         parts.extend(
-            f'<p class="muted"><b>{shown(say(lang, f"page.advice.{key}"))}</b> {shown(one[key])}</p>'
+            f'<p class="muted"><b>{shown(say(lang, f"page.advice.{key}"))}</b> {prose(one[key])}</p>'
             for key in ("effort", "risk", "check")
             if one[key]
         )
@@ -298,7 +305,7 @@ def _not_assessed(report: Report, lang: str) -> Iterator[str]:
     for what, rules in sorted(waiting.items(), key=lambda item: -len(item[1])):
         missing, how = say(lang, f"missing.{what}"), report.how_to_record(what, lang)
         yield f'<li title="{shown(", ".join(rules))}"><b>{shown(missing)}</b> ({shown(_few(rules, lang))})'
-        yield f" <span>{shown(how)}</span></li>"
+        yield f" <span>{prose(how)}</span></li>"
     if beyond:
         yield f"<li>{shown(say(lang, 'page.beyond', {'count': beyond}))}</li>"
     yield "</ul></section>"

@@ -15,7 +15,7 @@ from uncork.render.tables import where
 from uncork.units import format_bytes, format_share
 
 _COLOR = "#cc79a7"
-_FEW = 3
+_FEW, _MANY = 3, 20
 WORTH_A_LARGER_BATCH = 1.25
 _WIDEST_BAR = 40
 
@@ -26,7 +26,8 @@ def memory_parts(memory: Mapping[str, Any], options: Options) -> Iterator[Render
     if not categories and not options.verbose:
         return
     yield ""
-    yield _head(memory, options.lang)
+    if "peak_bytes" in memory:
+        yield _head(memory, options.lang)
     if categories:
         yield Padding(_categories(categories, options), (0, 0, 0, 2))
     for name in ("largest", "kept"):
@@ -34,10 +35,41 @@ def memory_parts(memory: Mapping[str, Any], options: Options) -> Iterator[Render
         if rows and (options.verbose or name == "largest"):
             yield Text(say(options.lang, f"ui.memory.{name}"), style="dim")
             yield Padding(_owners(rows if options.verbose else rows[:_FEW], options), (0, 0, 0, 2))
+    yield from _by_module(memory, options)
     savings = memory.get("what_if") or []
     if savings:
         yield Text(say(options.lang, "ui.memory.what_if"), style="dim")
         yield Padding(_savings(savings if options.verbose else savings[:_FEW], options), (0, 0, 0, 2))
+
+
+def _by_module(memory: Mapping[str, Any], options: Options) -> Iterator[RenderableType]:
+    """Yield what modules hold, and what recomputing some of them would save."""
+    modules = (memory.get("modules") or [])[: _MANY if options.verbose else _FEW]
+    if modules:
+        yield Text(say(options.lang, "ui.memory.modules"), style="dim")
+        yield Padding(_modules(modules, options), (0, 0, 0, 2))
+    checkpoints = (memory.get("checkpointing") or [])[: _MANY if options.verbose else _FEW]
+    if checkpoints:
+        yield Text(say(options.lang, "ui.memory.checkpointing"), style="dim")
+        table = _grid(0)
+        for row in checkpoints:
+            told = {
+                "freed_bytes": row["freed_bytes"],
+                "saved_bytes": row["peak_saved_bytes"],
+                "cost_ns": row["forward_ns"],
+            }
+            table.add_row(Text(row["module"], style="cyan"), say(options.lang, "ui.memory.checkpoint", told))
+        yield Padding(table, (0, 0, 0, 2))
+
+
+def _modules(rows: list[Mapping[str, Any]], options: Options) -> Table:
+    sizes = ("activation_bytes", "parameter_bytes", "gradient_bytes", "optimizer_state_bytes")
+    table = _grid(len(sizes))
+    table.add_row("", *(Text(say(options.lang, f"column.{size}"), style="dim") for size in sizes))
+    for row in rows:
+        held = ("–" if row[size] is None else format_bytes(row[size]) for size in sizes)
+        table.add_row(Text(row["module"], style="cyan", overflow="ellipsis"), *held)
+    return table
 
 
 def _head(memory: Mapping[str, Any], lang: str) -> Text:
