@@ -16,6 +16,9 @@ CONTRIBUTES_SHARE = 0.1
 """A class that could give back this share of the step is named beside the main one."""
 CLOSE_RATIO = (0.6, 1.8)
 """Memory-bound over arithmetic kernels: within this band neither can be left out."""
+EXPLAINS_WAIT = 0.25
+"""What late ranks do more of than others must be at least this part of the waiting to be its reason (labelled traces:
+0.4 with two late ranks that take turns, 0.9 with one)."""
 UNKNOWN = ("unexplained", "unrecorded")
 ARITHMETIC = ("gemm", "other_kernel")
 
@@ -73,12 +76,13 @@ def _by_class(
     return rows, np.maximum(ns.sum(axis=0) - first_use, 1.0)
 
 
-def excess_of(ledgers: Sequence[StepLedger], late: Sequence[int]) -> Bottleneck | None:
+def excess_of(ledgers: Sequence[StepLedger], late: Sequence[int], wait_share: float) -> Bottleneck | None:
     """Return the class on which late ranks spend more time than the others' median; None if it is unexplained.
 
     Args:
         ledgers: One per rank.
         late: Places of the late ranks.
+        wait_share: Share of the step that the others wait for them.
     """
     others = [place for place in range(len(ledgers)) if place not in late] or list(range(len(ledgers)))
     more: dict[Bottleneck | None, float] = {}
@@ -89,4 +93,6 @@ def excess_of(ledgers: Sequence[StepLedger], late: Sequence[int]) -> Bottleneck 
         mean = float(np.mean([ledgers[place].mean_ns(cause) for place in late]))
         bottleneck = Bottleneck.COMPUTE if cause == "bandwidth" else kind.bottleneck
         more[bottleneck] = more.get(bottleneck, 0.0) + mean - median
-    return max(more, key=lambda one: more[one])
+    most = max(more, key=lambda one: more[one])
+    step_ns = float(np.mean([ledger.mean_step_ns for ledger in ledgers]))
+    return most if more[most] >= EXPLAINS_WAIT * wait_share * step_ns else None

@@ -171,6 +171,9 @@ def _heavy(timeline: Timeline, idle: HostThreads) -> BoolArray:
     long = (host.self_ns >= HEAVY_OP_NS) & (2 * host.self_ns >= host.dur_ns)
     launches = idle.kind == Kind.RUNTIME
     launches[timeline.launch_op[timeline.launch_op >= 0]] = True
+    if not launches.any():
+        # Nothing tells the operators that work on the host from those that launch work.
+        return launches
     found: BoolArray = works & long & ~enclosing(host, launches)
     return found
 

@@ -126,7 +126,7 @@ ALLOCATOR_CALL = re.compile(
     re.IGNORECASE,
 )
 FIRST_USE_CALL = re.compile(
-    r"launch|module|libraryload|(cuda|hip)free$|init|getdevicecount|getdeviceprop|streamcreate|eventcreate"
+    r"launch|module|libraryload|(cuda|hip|aclrt)free$|init|getdevicecount|getdeviceprop|streamcreate|eventcreate"
     r"|funcgetattr|funcsetattr|occupancy|devicegetattribute|devicegetstreampriority|driverget|streamiscapturing"
     r"|getsymboladdress|contextcreate|ctxcreate|devicesetcache|pointergetattributes|eventrecord|hostalloc",
     re.IGNORECASE,

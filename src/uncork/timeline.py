@@ -265,6 +265,8 @@ class Timeline:
         """Return marked steps that reach to the end of the work they launched."""
         device = self.device
         linked = np.flatnonzero(self._starter >= 0)
+        if not len(linked):
+            return self._without_links(start, end, names)
         launched = self.host.start_ns[self._starter[linked]]
         step = np.searchsorted(start, launched, side="right") - 1
         inside = (step >= 0) & (launched < end[np.maximum(step, 0)])
@@ -284,6 +286,15 @@ class Timeline:
         else:
             end = np.append(end[:-1], last)
         return Steps(start, end, marked=True, names=names, ends_early_share=early)
+
+    def _without_links(self, start: IntArray, end: IntArray, names: tuple[str, ...]) -> Steps:
+        """Return marked steps where nothing says what device work is theirs; one, where much of it comes after them."""
+        device = self.device
+        last = max(int(end[-1]), int(device.end_ns.max(initial=0)))
+        early = (last - int(end[-1])) / (last - int(start[0]))
+        if early <= RUNS_AHEAD_SHARE:
+            return Steps(start, end, marked=True, names=names)
+        return Steps(start[:1], np.array([last], np.int64), marked=False, names=("",), ends_early_share=early)
 
     @property
     def window(self) -> tuple[int, int]:

@@ -46,6 +46,9 @@ BUSY_PAIR = frozenset({Bottleneck.COMPUTE, Bottleneck.MEMORY})
 IDLE_CLASSES = frozenset({Bottleneck.DATA_LOADING, Bottleneck.FRAMEWORK})
 """Classes of time in which nothing seems to work: lost records make them larger than they are."""
 
+UNLINKED = 0.25
+"""Where no device work has its launch, waiting for the device and first uses look like dispatching."""
+
 UNDISTURBED = 1.5
 """Up to this many times as long as unobserved, recorded steps are taken as they are; beyond, confidence falls."""
 DISTORTED = 3.0
@@ -175,9 +178,9 @@ def _job(measured: Sequence[Measured], numbers: Sequence[int]) -> Job | None:
     excess = None
     if late is not None and late.ranks:
         here = [numbers[place] for place in places]
-        excess = excess_of(ledgers, [here.index(rank) for rank in late.ranks])
+        excess = excess_of(ledgers, [here.index(rank) for rank in late.ranks], late.wait_share)
         if excess is not None:
-            shares[excess] += late.wait_share
+            shares[excess] = min(shares[excess] + late.wait_share, 1.0)
     return Job(
         ledgers=ledgers,
         numbers=tuple(numbers[place] for place in places),
@@ -257,6 +260,8 @@ def _confidence(job: Job, share: float, quality: Sequence[Quality]) -> float:
         sure *= (CLOSE_PAIR if job.close_pair else 1.0) * (1 - UNNAMED * job.unnamed)
     for one in quality:
         sure *= _DOUBT.get(one.id, 1.0) if one.severity != "info" else 1.0
+        if one.id == "no-launch-links" and CLASSES[top] in IDLE_CLASSES:
+            sure *= 1 - UNLINKED * (one.share_affected or 0.0)
     alone = len(job.ledgers) == 1 or any(one.id == "missing-ranks" for one in quality)
     if alone and CLASSES[top] is Bottleneck.COMMUNICATION:
         sure *= SKEW_UNKNOWN
