@@ -223,12 +223,17 @@ class CallTree:
     # --- modules -----------------------------------------------------------------------------------------------
 
     @cached_property
+    def is_module(self) -> BoolArray:
+        """Return whether a slice is a module's call: a region of the recorder's, else a frame that Kineto names so."""
+        regions = self.timeline.named(MODULE_NAME, Kind.CPU_OP, Kind.USER_ANNOTATION)
+        return regions if regions.any() else self.timeline.named(MODULE_NAME)
+
+    @cached_property
     def _module(self) -> tuple[IntArray, tuple[str, ...]]:
         """Return (index of the module path of each slice, the paths)."""
-        host = self.host
-        named = self.timeline.named(MODULE_NAME)
-        regions = named & host.of_kind(Kind.CPU_OP, Kind.USER_ANNOTATION)
-        own, paths = self._region_paths(regions) if regions.any() else self._class_paths(np.flatnonzero(named))
+        calls = self.is_module
+        frames = calls & (self._kind == Kind.PYTHON_FUNCTION)
+        own, paths = self._class_paths(np.flatnonzero(calls)) if frames.any() else self._region_paths(calls)
         value = self._through_nodes(own, self.inherit(own))
         compiled = self.timeline.named(COMPILED, Kind.CPU_OP, Kind.USER_ANNOTATION)
         if compiled.any():

@@ -152,6 +152,7 @@ class RunInfo:
         notes: Ids of what went wrong or was left out while recording, each a key of the catalogue ``note.<id>``.
         settings: Figures about model and loader read from the live objects (``num_workers``, ``pin_memory``,
             ``batch_size``, ``persistent_workers``, ``parameters``, ``parameter_bytes``, ``optimizer``, ``threads`` …).
+        modules: Path → bytes of parameters, gradients and optimiser state of each module, those inside it included.
     """
 
     command: tuple[str, ...] = ()
@@ -162,6 +163,7 @@ class RunInfo:
     user_profiler: bool = False
     notes: tuple[str, ...] = ()
     settings: Mapping[str, object] = field(default_factory=dict)
+    modules: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)

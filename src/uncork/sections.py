@@ -9,6 +9,7 @@ import numpy.typing as npt
 from uncork.ledger import CAUSES
 from uncork.measure import Measured, Missing, present
 from uncork.measure.facts import Facts
+from uncork.measure.module_memory import ModuleMemory
 from uncork.measure.step_ledger import StepLedger
 from uncork.measure.views.steps_view import StepsView
 from uncork.report import LedgerEntry
@@ -121,11 +122,15 @@ def tables_section(measured: Sequence[Measured], numbers: Sequence[int]) -> dict
 def memory_section(measured: Sequence[Measured], numbers: Sequence[int]) -> Section | None:
     """Return sizes, peak and owners of the first rank that recorded them, or None."""
     for number, one in zip(numbers, measured, strict=True):
-        for kind, value in one.items():
-            if kind.section == "memory" and not isinstance(value, Missing):
-                content = value.content()
-                if content:
-                    return {"rank": number, **content}
+        contents = [
+            content
+            for kind, value in one.items()
+            if kind.section == "memory" and not isinstance(value, Missing) and (content := value.content())
+        ]
+        modules = one.get(ModuleMemory)
+        by_module = modules.content() if isinstance(modules, ModuleMemory) else {}
+        if contents or by_module:
+            return {"rank": number, **(contents[0] if contents else {}), **by_module}
     return None
 
 

@@ -79,8 +79,8 @@ class TraceMemory(Measurement):
         if not found:
             raise MissingEvidence("memory")
         timeline = found[0]
-        rows, kind, device = _main_rows(timeline)
-        allocated, relative = _allocated(timeline, rows)
+        rows, kind, device = main_rows(timeline)
+        allocated, relative = allocated_bytes(timeline, rows)
         table, steps = timeline.events, timeline.steps
         when, change = table.ts_ns[rows], table.ints("Bytes", missing=0)[rows]
         reserved = table.ints("Total Reserved")[rows]
@@ -178,7 +178,7 @@ def _known(rank: Rank) -> dict[str, int]:
     return {word: size for word, size in sizes.items() if isinstance(size, int) and size > 0}
 
 
-def _main_rows(timeline: Timeline) -> tuple[IntArray, int, int]:
+def main_rows(timeline: Timeline) -> tuple[IntArray, int, int]:
     """Return (rows in order of time, device type, device index) of the device that is asked for most bytes."""
     table = timeline.events
     rows = np.flatnonzero(table.kind == Kind.MEMORY)
@@ -191,7 +191,7 @@ def _main_rows(timeline: Timeline) -> tuple[IntArray, int, int]:
     return rows[np.argsort(table.ts_ns[rows], kind="stable")], int(devices[best, 0]), int(devices[best, 1])
 
 
-def _allocated(timeline: Timeline, rows: IntArray) -> tuple[IntArray, bool]:
+def allocated_bytes(timeline: Timeline, rows: IntArray) -> tuple[IntArray, bool]:
     """Return (allocated bytes after each event, whether they are only relative)."""
     table = timeline.events
     total = table.ints("Total Allocated")[rows]

@@ -120,6 +120,11 @@ def _info(told: Mapping[str, Any], about: Mapping[str, Any], notes: tuple[str, .
         user_profiler=bool(told.get("user_profiler")),
         notes=notes,
         settings=_mapping(told.get("settings")),
+        modules={
+            str(path): (sizes[0], sizes[1], sizes[2])
+            for path, sizes in _mapping(told.get("modules")).items()
+            if isinstance(sizes, list) and len(sizes) == 3 and all(isinstance(size, int) for size in sizes)
+        },
     )
 
 
