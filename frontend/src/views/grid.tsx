@@ -139,7 +139,7 @@ function isNumber(rows: Value[][], column: number): boolean {
 
 /** Device time first where there is one, else the first time, else the first number. */
 function startColumn(columns: string[], firstNumber: number): number {
-  for (const wanted of ['device_self_ns', 'device_total_ns', 'device_ns', 'total_ns', 'self_ns', 'ns']) {
+  for (const wanted of ['device_self_ns', 'device_total_ns', 'device_ns', 'cpu_self_ns', 'total_ns', 'self_ns', 'ns']) {
     const at = columns.findIndex(column => column === wanted || (wanted === 'ns' && column.endsWith('_ns')));
     if (at >= 0) return at;
   }
