@@ -1,14 +1,15 @@
-"""Reading with two threads gives what reading with one gives, wherever the guess falls."""
+"""Reading with two threads gives what reading with one gives, wherever the pieces fall."""
 
 import gzip
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from tests.unit.test_readers_scanners import rows_of
 from uncork.errors import UncorkError
-from uncork.readers import parallel
+from uncork.readers import document, parallel
 from uncork.readers.columns import Scanned
 from uncork.readers.document import scan
 from uncork.readers.engine import new_scanner
@@ -50,51 +51,94 @@ def serial(path: Path) -> Scanned:
         return scan(source, new_scanner())
 
 
+class Pieces:
+    """A text handed out in pieces of one size, whatever is wanted."""
+
+    cut = False
+    path = Path("pieces")
+
+    def __init__(self, text: bytes, size: int) -> None:
+        self.pieces = [text[place : place + size] for place in range(0, len(text), size)]
+
+    def read(self, wanted_bytes: int) -> bytes:
+        """Return the next piece."""
+        del wanted_bytes
+        return self.pieces.pop(0) if self.pieces else b""
+
+
+def shared(text: bytes, size: int) -> tuple[Scanned, int]:
+    """Return a text's columns read by two threads in pieces of a size, and how often they were of use."""
+    source, scanner, useful = Pieces(text, size), new_scanner(), 0
+    threads = parallel.Shared(source, scanner)
+
+    def read_on(rest: bytes) -> tuple[bytes, bool]:
+        nonlocal useful
+        left, of_use = threads.read_on(rest)
+        useful += of_use
+        return left, of_use
+
+    return scan(source, scanner, read_on), useful
+
+
 @pytest.mark.parametrize("form", DOCUMENTS)
-def test_halves_equal_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str) -> None:
-    """At every place where an event may seem to begin, true or not, the columns are the same."""
+@pytest.mark.parametrize("two", [1, 2])
+def test_pieces_equal_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str, two: int) -> None:
+    """In pieces of any size, which may end inside a name that looks like an event, the columns are the same."""
     path = tmp_path / "trace.json"
     text = DOCUMENTS[form].encode()
     path.write_bytes(text)
     expected = facts(serial(path))
-    monkeypatch.setattr(parallel, "_WORTH_SPLITTING_BYTES", 0)
-    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    monkeypatch.setattr("os.cpu_count", lambda: two)
+    monkeypatch.setattr(document, "_CHUNK_BYTES", 1)
     proven = 0
-    for middle in [place for place in range(1, len(text)) if text[place : place + 1] == b"{"] + [1, 5, len(text) - 1]:
-        monkeypatch.setattr(parallel, "_middle", lambda _, middle=middle: middle)
-        with Source(path) as source:
-            proven += parallel._in_halves(source) is not None
-        assert facts(parallel.scan_file(path)) == expected
-    assert proven >= 50  # every true beginning but the first is a place to split at
+    for size in [*range(150, 1000, 7), 2000, len(text)]:
+        found, useful = shared(text, size)
+        proven += useful
+        assert facts(found) == expected, size
+    assert proven >= 50
 
 
-def test_the_guess_lies_between_events(tmp_path: Path) -> None:
-    """The guessed middle is a brace behind a comma."""
+@pytest.mark.parametrize("form", DOCUMENTS)
+def test_damage_costs_two_threads_what_it_costs_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str) -> None:
+    """A name with a quote in it, an event that is none and a comma too many are mended wherever the pieces fall."""
+    plain = DOCUMENTS[form].replace(" },{", "")
+    plain = re.sub(r'\{\s*"ph": "X",\s*"ts": 1\s*\},\s*\{\s*"ph": "i"\s*\}', "1, 2", plain)
+    text = plain.replace('"name 3"', '"name "3" three"').replace('"dur": 1,', '"dur": 1,,', 1).encode()
     path = tmp_path / "trace.json"
-    path.write_text(DOCUMENTS["lines"])
-    with Source(path) as source:
-        middle = parallel._middle(source)
-    assert middle is not None
-    assert path.read_bytes()[middle : middle + 1] == b"{"
-
-
-def test_unpacking_ahead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A packed file read by two threads equals the same read by one; a cut one says so."""
-    path = tmp_path / "trace.json.gz"
-    monkeypatch.setattr(parallel, "_WORTH_AHEAD_BYTES", 0)
+    path.write_bytes(text)
+    expected = facts(serial(path))
+    assert expected[2]["quotes"] >= 8
+    assert expected[2]["commas"] == 1
     monkeypatch.setattr("os.cpu_count", lambda: 2)
-    packed = gzip.compress(DOCUMENTS["object"].encode())
+    monkeypatch.setattr(document, "_CHUNK_BYTES", 1)
+    for size in range(200, 2000, 61):
+        assert facts(shared(text, size)[0]) == expected, size
+
+
+def test_a_packed_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A packed file of several pieces read by two threads equals the same read by one, cut anywhere too."""
+    monkeypatch.setattr(parallel, "_WORTH_SHARING_BYTES", 0)
+    monkeypatch.setattr(parallel, "_PIECE_BYTES", 20_000)
+    monkeypatch.setattr(document, "_CHUNK_BYTES", 20_000)
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    text = json.dumps({"traceEvents": [event | {"id": i} for i, event in enumerate(EVENTS * 20)]}).encode()
+    path = tmp_path / "trace.json.gz"
+    packed = gzip.compress(text)
     path.write_bytes(packed)
-    assert facts(parallel.scan_file(path)) == facts(serial(path))
-    path.write_bytes(packed[:-200])
-    cut = parallel.scan_file(path)
-    assert cut.repairs["cut_file"] == 1
-    assert len(cut) < len(EVENTS)
+    whole = facts(parallel.scan_file(path))
+    assert whole == facts(serial(path))
+    assert len(whole[0]) == 20 * len(EVENTS)
+    for stop in range(len(packed) - 1, 3000, -len(packed) // 20):
+        path.write_bytes(packed[:stop])
+        cut = parallel.scan_file(path)
+        assert cut.repairs["cut_file"] == 1
+        assert rows_of(cut) == whole[0][: len(cut)]
+    assert len(cut) < 700
 
 
 def test_errors_while_unpacking_ahead_are_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A bomb found by the unpacking thread stops the reading."""
-    monkeypatch.setattr(parallel, "_WORTH_AHEAD_BYTES", 0)
+    monkeypatch.setattr(parallel, "_WORTH_SHARING_BYTES", 0)
     monkeypatch.setattr("os.cpu_count", lambda: 2)
     monkeypatch.setattr("uncork.readers.source._BOMB_FLOOR_BYTES", 1 << 20)
     path = tmp_path / "bomb"
@@ -105,10 +149,14 @@ def test_errors_while_unpacking_ahead_are_raised(tmp_path: Path, monkeypatch: py
 
 def test_progress_reaches_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Progress grows to the size of the file with both ways of reading."""
-    monkeypatch.setattr(parallel, "_WORTH_SPLITTING_BYTES", 0)
+    monkeypatch.setattr(parallel, "_WORTH_SHARING_BYTES", 0)
     monkeypatch.setattr("os.cpu_count", lambda: 2)
+    monkeypatch.setattr(parallel, "_PIECE_BYTES", 20_000)
+    monkeypatch.setattr(document, "_CHUNK_BYTES", 20_000)
     path = tmp_path / "trace.json"
-    path.write_text(DOCUMENTS["lines"])
+    path.write_text(json.dumps(EVENTS * 20))
     told: list[tuple[int, int]] = []
     parallel.scan_file(path, lambda done, size: told.append((done, size)))
+    assert told == sorted(told)
+    assert len(told) > 3
     assert told[-1] == (path.stat().st_size, path.stat().st_size)

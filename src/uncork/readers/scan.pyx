@@ -39,19 +39,41 @@ cdef enum:
     MOST_ARGS = 1 << 20
     ID_KEY = 0
     BP_KEY = 1
+    ROOT = 0
+    LOOSE = 1
+    MOST_NODES = 4096
+    MOST_SIBLINGS = 24
+    LONGEST_LITERAL = 240
+    LITERAL_BYTES = 1 << 17
 
 cdef enum Field:
-    F_OTHER, F_PH, F_CAT, F_NAME, F_PID, F_TID, F_TS, F_DUR, F_ID, F_BP, F_ARGS
+    F_OTHER, F_PH, F_CAT, F_NAME, F_PID, F_TID, F_TS, F_DUR, F_ID, F_BP, F_ARGS, F_ARG, F_PH_IS, F_CAT_IS, F_END
+
+cdef enum Where:
+    AT_START, IN_EVENT, IN_ARGS
 
 include "tables.pxi"
 include "tokens.pxi"
 
 
-cdef struct Last:
-    uint8_t text[24]
-    size_t n
-    int32_t place
-    bint quoted
+cdef struct Node:
+    # What may stand between two values of an event: a literal, and what it leads to. Events of one kind are written
+    # with the same keys and blanks, so a tree of these foretells nearly every literal; the values are all that is read.
+    uint32_t literal
+    uint32_t n
+    uint32_t key
+    int32_t child
+    int32_t sibling
+    int32_t guess
+    uint8_t field
+    uint8_t where
+    uint8_t opens_args
+    uint8_t ph
+    int32_t cat
+    int64_t before  # the text or nested value that stood here last: its index, doubled, plus whether it is nested or quoted
+    int32_t form, form_cat
+    int32_t track, track_pid, track_tid
+    uint8_t form_ph
 
 
 cdef struct Held:
@@ -60,9 +82,18 @@ cdef struct Held:
     int64_t val
 
 
+cdef struct Pending:
+    # A text whose index is looked up when its event is whole: until then its place in the table comes into the cache.
+    P p
+    size_t n
+    uint64_t hash
+    int64_t* before
+    int32_t place
+    bint nested
+
+
 cdef struct Arg:
-    Vec rows[4]
-    Vec vals[4]
+    Part parts[4]
 
 
 cdef class Block:
@@ -78,19 +109,19 @@ cdef class Block:
         PyBuffer_FillInfo(buffer, self, self.p, self.n, 0, flags)
 
 
-cdef object array_of(Vec* v, object dtype):
-    """Return a column as an array and let go of it."""
+cdef object array_of(void** p, size_t n, object dtype):
+    """Return some bytes of a column as an array and let go of it."""
     cdef Block block
-    if v.n == 0:
-        free(v.p)
-        memset(v, 0, sizeof(Vec))
+    if n == 0:
+        free(p[0])
+        p[0] = NULL
         return np.empty(0, dtype)
     block = Block.__new__(Block)
-    block.p = realloc(v.p, v.n)
+    block.p = realloc(p[0], n)
     if block.p == NULL:
-        block.p = v.p
-    block.n = <Py_ssize_t>v.n
-    memset(v, 0, sizeof(Vec))
+        block.p = p[0]
+    block.n = <Py_ssize_t>n
+    p[0] = NULL
     return np.frombuffer(block, dtype)
 
 
@@ -156,34 +187,42 @@ cdef class CompiledScanner:
 
     cdef public object repairs
     cdef Table strings, keys, forms, tracks
-    cdef Vec form, name, track, ts, dur
+    cdef Rows rows
     cdef Arg* args
-    cdef uint32_t* guess
     cdef uint64_t* seen
     cdef uint32_t* where
-    cdef int64_t* before
     cdef size_t args_cap
     cdef Held* held
     cdef size_t held_cap
+    cdef Pending* pending
+    cdef size_t pending_n, pending_cap
     cdef uint64_t stamp
-    cdef Last last_pid, last_tid
-    cdef int32_t last_form, last_track, last_cat
-    cdef uint8_t last_ph
-    cdef int32_t[2] last_pair
+    cdef Node* nodes
+    cdef char* literals
+    cdef int32_t nodes_n
+    cdef size_t literals_n
     cdef bint no_memory, fraction
     cdef int64_t odd_args, text_times, huge_times
+    cdef object absorber
+    cdef bint finished
+    cdef Vec text_map, form_map, track_map
 
     def __cinit__(self):
-        cdef uint64_t seed = int.from_bytes(os.urandom(8), "little")
+        cdef uint64_t one = int.from_bytes(os.urandom(8), "little"), two = int.from_bytes(os.urandom(8), "little")
         self.repairs = Counter()
-        self.last_form = self.last_track = -1
         self.held_cap = 256
         self.held = <Held*>malloc(self.held_cap * sizeof(Held))
+        self.pending_cap = 256
+        self.pending = <Pending*>malloc(self.pending_cap * sizeof(Pending))
+        self.nodes = <Node*>malloc(MOST_NODES * sizeof(Node))
+        self.literals = <char*>malloc(LITERAL_BYTES)
         if (
-            table_open(&self.strings, seed) < 0 or table_open(&self.keys, seed) < 0 or table_open(&self.forms, seed) < 0
-            or table_open(&self.tracks, seed) < 0 or self.held == NULL
+            table_open(&self.strings, one, two) < 0 or table_open(&self.keys, one, two) < 0
+            or table_open(&self.forms, one, two) < 0 or table_open(&self.tracks, one, two) < 0
+            or self.held == NULL or self.pending == NULL or self.nodes == NULL or self.literals == NULL
         ):
             raise MemoryError
+        self.forget()
         if self.key_of(<P>b"@id", 3) != ID_KEY or self.key_of(<P>b"@bp", 3) != BP_KEY:
             raise MemoryError
 
@@ -194,21 +233,33 @@ cdef class CompiledScanner:
         table_close(&self.keys)
         table_close(&self.forms)
         table_close(&self.tracks)
-        free(self.form.p)
-        free(self.name.p)
-        free(self.track.p)
-        free(self.ts.p)
-        free(self.dur.p)
+        free(self.rows.form)
+        free(self.rows.name)
+        free(self.rows.track)
+        free(self.rows.ts)
+        free(self.rows.dur)
         for k in range(self.args_cap):
             for kind in range(4):
-                free(self.args[k].rows[kind].p)
-                free(self.args[k].vals[kind].p)
+                free(self.args[k].parts[kind].rows)
+                free(self.args[k].parts[kind].vals)
         free(self.args)
-        free(self.guess)
         free(self.seen)
         free(self.where)
-        free(self.before)
         free(self.held)
+        free(self.pending)
+        free(self.nodes)
+        free(self.literals)
+        free(self.text_map.p)
+        free(self.form_map.p)
+        free(self.track_map.p)
+
+    cdef void forget(self) noexcept nogil:
+        """Begin the tree of literals anew."""
+        memset(self.nodes, 0, 2 * sizeof(Node))
+        memset(self.literals, 0, LITERAL_BYTES)
+        self.nodes[ROOT].where = AT_START
+        self.nodes_n = 2
+        self.literals_n = 0
 
     cdef int64_t key_of(self, P p, size_t n) noexcept nogil:
         """Return the index of a key of ``args``, -1 where there is no memory, -2 where there are too many keys."""
@@ -236,16 +287,6 @@ cdef class CompiledScanner:
             if room == NULL:
                 return -1
             self.where = <uint32_t*>room
-            room = realloc(self.guess, cap * 4)
-            if room == NULL:
-                return -1
-            self.guess = <uint32_t*>room
-            memset(&self.guess[self.args_cap], 0, (cap - self.args_cap) * 4)
-            room = realloc(self.before, cap * 8)
-            if room == NULL:
-                return -1
-            self.before = <int64_t*>room
-            memset(&self.before[self.args_cap], 0xFF, (cap - self.args_cap) * 8)
             self.args_cap = cap
         return key
 
@@ -254,7 +295,7 @@ cdef class CompiledScanner:
         cdef P q, stop
         cdef bint fraction = False, text = p[0] == 34
         cdef int64_t huge = 0
-        q = plain_time(p + text, out, &fraction)
+        q = plain_time(p + text, end, out, &fraction)
         if q != NULL and text:
             q = q + 1 if q[0] == 34 else NULL
         stop = q
@@ -290,48 +331,32 @@ cdef class CompiledScanner:
             return p + n
         return p + n + 1 if p[n] == 34 else NULL
 
-    cdef P value(self, P p, P end, uint32_t key, uint32_t* kind, int64_t* out) noexcept nogil:
+    cdef P value(self, P p, P end, int64_t* before, uint32_t* kind, int64_t* out) noexcept nogil:
         """Read one value of ``args``."""
-        cdef P stop, q
-        cdef int64_t v = 0
-        cdef double f
+        cdef P stop
         cdef uint8_t c = p[0]
-        if (c == 34 or c == 91) and self.before[key] >= 0:
-            stop = self.same_as_before(p, end, self.before[key])
+        cdef bint whole = False
+        if c == 45 or is_digit(c):
+            stop = plain_number(p, end, out, &whole)
+            kind[0] = INTS if whole else FLOATS
+            if stop == NULL:
+                stop = number_end(p)
+                if stop != NULL:
+                    kind[0] = odd_number(p, stop - p, out)
+            return stop
+        if (c == 34 or c == 91) and before[0] >= 0:
+            stop = self.same_as_before(p, end, before[0])
             if stop != NULL:
                 kind[0] = NESTED if c == 91 else TEXTS
-                out[0] = self.before[key] >> 1
+                out[0] = before[0] >> 1
                 return stop
         if c == 34:
             stop = text_end(p + 1, end)
             if stop == NULL:
                 return NULL
             kind[0] = TEXTS
-            out[0] = intern(&self.strings, p + 1, stop - p - 1)
+            out[0] = self.later(p + 1, stop - p - 1, before, False)
             stop += 1
-        elif c == 45 or is_digit(c):
-            q = p + 1 if c == 45 else p
-            stop = q
-            while is_digit(stop[0]) and stop - q < 18:
-                v = v * 10 + (stop[0] - 48)
-                stop += 1
-            kind[0] = INTS
-            if (
-                stop > q and not is_digit(stop[0]) and stop[0] != 46 and stop[0] != 101 and stop[0] != 69
-                and (q[0] != 48 or stop - q == 1)
-            ):
-                out[0] = -v if c == 45 else v
-                return stop
-            stop = number_end(p)
-            if stop == NULL:
-                return NULL
-            if plain_float(p, stop, &f):
-                if stop - p < 19 or self.has_point(p, stop):
-                    kind[0] = FLOATS
-                    memcpy(out, &f, 8)
-                    return stop
-            kind[0] = odd_number(p, stop - p, out)
-            return stop
         else:
             stop = value_end(p, end, 0)
             if stop == NULL:
@@ -341,20 +366,45 @@ cdef class CompiledScanner:
                 out[0] = 0
                 return stop
             kind[0] = NESTED
-            out[0] = intern(&self.strings, p, stop - p)
-        if out[0] < 0:
-            self.no_memory = True
-            return NULL
-        if c == 34 or c == 91:
-            self.before[key] = out[0] << 1 | (c == 91)
-        return stop
+            out[0] = self.later(p, stop - p, before if c == 91 else NULL, True)
+        return stop if out[0] < -1 else NULL
 
-    cdef bint has_point(self, P p, P stop) noexcept nogil:
-        while p < stop:
-            if p[0] == 46:
-                return True
-            p += 1
-        return False
+    cdef inline int64_t later(self, P p, size_t n, int64_t* before, bint nested) noexcept nogil:
+        """Note a text to be looked up; return -2 for the first of an event, -3 for the second …; -1 without memory."""
+        cdef Pending* one
+        cdef void* room
+        if self.pending_n == self.pending_cap:
+            room = realloc(self.pending, self.pending_cap * 2 * sizeof(Pending))
+            if room == NULL:
+                self.no_memory = True
+                return -1
+            self.pending = <Pending*>room
+            self.pending_cap *= 2
+        one = &self.pending[self.pending_n]
+        one.p = p
+        one.n = n
+        one.hash = hashed(p, n, self.strings.one, self.strings.two)
+        one.before = before
+        one.nested = nested
+        soon(&self.strings.slots[one.hash & self.strings.mask])
+        self.pending_n += 1
+        return -1 - <int64_t>self.pending_n
+
+    cdef int look_up(self) noexcept nogil:
+        """Find the indices of the event's texts; -1 where there is no memory."""
+        cdef size_t k
+        cdef Pending* one
+        cdef Table* t = &self.strings
+        for k in range(self.pending_n):
+            soon(t.blob.p + t.slots[self.pending[k].hash & t.mask].at)
+        for k in range(self.pending_n):
+            one = &self.pending[k]
+            one.place = intern_hashed(t, one.p, one.n, one.hash)
+            if one.place < 0:
+                return -1
+            if one.before != NULL:
+                one.before[0] = <int64_t>one.place << 1 | one.nested
+        return 0
 
     cdef int hold(self, size_t* held, uint32_t key, uint32_t kind, int64_t val) noexcept nogil:
         """Keep an argument until its event is whole; the last of several under one key stays."""
@@ -382,89 +432,36 @@ cdef class CompiledScanner:
         held[0] += 1
         return 0
 
-    cdef P arguments(self, P p, P end, size_t* held) noexcept nogil:
-        """Read the members of ``args``; the place is behind its opening brace."""
-        cdef uint32_t before = ID_KEY, key, kind, guess
-        cdef int64_t val, found
-        cdef int64_t* ends
-        cdef size_t n
-        cdef P k, q
-        p = blank(p)
-        if p[0] == 125:
-            return p + 1
-        while True:
-            if p[0] != 34:
-                return NULL
-            k = p + 1
-            guess = self.guess[before]
-            ends = <int64_t*>self.keys.ends.p
-            n = <size_t>(ends[guess + 1] - ends[guess])
-            if <size_t>(end - k) > n and k[n] == 34 and memcmp(k, self.keys.blob.p + ends[guess], n) == 0:
-                key = guess
-                q = k + n
-            else:
-                q = text_end(k, end)
-                if q == NULL:
-                    return NULL
-                found = self.key_of(k, q - k)
-                if found < 0:
-                    self.no_memory = found == -1
-                    return NULL
-                key = <uint32_t>found
-                self.guess[before] = key
-            before = key
-            p = blank(q + 1)
-            if p[0] != 58:
-                return NULL
-            p = self.value(blank(p + 1), end, key, &kind, &val)
-            if p == NULL or self.hold(held, key, kind, val) < 0:
-                return NULL
-            p = blank(p)
-            if p[0] == 44:
-                p = blank(p + 1)
-            elif p[0] == 125:
-                return p + 1
-            else:
-                return NULL
-
-    cdef P token(self, P p, P end, int32_t* out, Last* last) noexcept nogil:
+    cdef P token(self, P p, P end, int32_t* out, int64_t* before) noexcept nogil:
         """Read a process or thread id: the text or the number as written."""
-        cdef P stop, start = p + (p[0] == 34)
-        cdef size_t n = last.n
-        if n and <size_t>(end - start) > n and memcmp(start, last.text, n) == 0 and (p[0] == 34) == last.quoted:
-            stop = start + n
-            if last.quoted:
-                if stop[0] == 34:
-                    out[0] = last.place
-                    return stop + 1
-            elif stop[0] == 44 or stop[0] == 125 or stop[0] <= 32:
-                out[0] = last.place
-                return stop
-        if p[0] == 34:
+        cdef bint quoted = p[0] == 34
+        cdef P stop, start = p + quoted
+        cdef int64_t* ends = <int64_t*>self.strings.ends.p
+        cdef int64_t place = before[0] >> 1, n
+        if place >= 0 and (before[0] & 1) == quoted:
+            n = ends[place + 1] - ends[place]
+            if end - start > n and memcmp(start, self.strings.blob.p + ends[place], n) == 0:
+                stop = start + n
+                if stop[0] == 34 if quoted else (stop[0] == 44 or stop[0] == 125 or stop[0] <= 32):
+                    out[0] = <int32_t>place
+                    return stop + quoted
+        if quoted:
             stop = text_end(start, end)
-            if stop == NULL:
-                return NULL
             n = stop - start
-            stop += 1
         else:
             stop = value_end(p, end, 0)
-            if stop == NULL:
-                return NULL
             n = stop - start
-            if p[0] == 110:
+            if stop != NULL and p[0] == 110:
                 out[0] = -1
                 return stop
+        if stop == NULL:
+            return NULL
         out[0] = intern(&self.strings, start, n)
         if out[0] < 0:
             self.no_memory = True
             return NULL
-        last.n = 0
-        if n <= sizeof(last.text):
-            memcpy(last.text, start, n)
-            last.n = n
-            last.quoted = p[0] == 34
-            last.place = out[0]
-        return stop
+        before[0] = <int64_t>out[0] << 1 | quoted
+        return stop + quoted
 
     cdef Field field(self, P k, size_t n) noexcept nogil:
         """Return which field of an event a key is."""
@@ -497,142 +494,265 @@ cdef class CompiledScanner:
                 return <Field>escaped_field(k, n)
         return F_OTHER
 
-    cdef P event(self, P p, P end) noexcept nogil:
-        """Read one event that begins here; return the place behind it, NULL where it is not whole or not plain."""
-        cdef int32_t cat = -1, name = -1, pid = -1, tid = -1
-        cdef uint8_t ph = 0
-        cdef int64_t ts = ABSENT, dur = ABSENT, id_val = 0, bp_val = 0
-        cdef uint32_t id_kind = MISSING, bp_kind = MISSING
-        cdef size_t held = 0
-        cdef bint odd_args = False
-        cdef int64_t text_times = self.text_times
+    cdef inline int32_t foretold(self, P p, P end, int32_t node) noexcept nogil:
+        """Return which known literal stands here, 0 if none."""
+        cdef Node* nodes = self.nodes
+        cdef int32_t c = nodes[node].guess
+        if c and <size_t>(end - p) >= nodes[c].n + 8 and stands(p, <P>self.literals + nodes[c].literal, nodes[c].n):
+            return c
+        c = nodes[node].child
+        while c:
+            if <size_t>(end - p) >= nodes[c].n + 8 and stands(p, <P>self.literals + nodes[c].literal, nodes[c].n):
+                nodes[node].guess = c
+                return c
+            c = nodes[c].sibling
+        return 0
+
+    cdef P find(self, P p, P end, int32_t parent, int32_t* found) noexcept nogil:
+        """Read on from a value to the next one and add the way to the tree; return the place, NULL where it is not plain."""
+        cdef P start = p, k, q
+        cdef uint8_t where = self.nodes[parent].where, ph = 0
+        cdef int32_t cat = -1
+        cdef bint just_opened = where == AT_START, opens_args = False
         cdef Field which
-        cdef P k, q
-        self.stamp += 1
-        p = blank(p + 1)
-        if p[0] != 125:
-            while True:
-                if p[0] != 34:
-                    return NULL
-                k = p + 1
-                q = text_end(k, end)
-                if q == NULL:
-                    return NULL
-                p = blank(q + 1)
-                if p[0] != 58:
+        cdef int64_t key = 0
+        if just_opened:
+            where = IN_EVENT
+            p += 1
+        while True:
+            p = blank(p)
+            if p[0] == 125:
+                p += 1
+                if where == IN_EVENT:
+                    which = F_END
+                    break
+                where = IN_EVENT
+                just_opened = False
+                continue
+            if not just_opened:
+                if p[0] != 44:
                     return NULL
                 p = blank(p + 1)
-                which = self.field(k, q - k)
-                if which == F_TS:
-                    p = self.time(p, end, &ts, True)
-                elif which == F_DUR:
-                    p = self.time(p, end, &dur, False)
-                elif which == F_PID:
-                    p = self.token(p, end, &pid, &self.last_pid)
-                elif which == F_TID:
-                    p = self.token(p, end, &tid, &self.last_tid)
-                elif which == F_NAME or which == F_CAT:
-                    q = value_end(p, end, 0)
-                    if q == NULL:
-                        return NULL
-                    if which == F_NAME:
-                        name = -1
-                        if p[0] == 34:
-                            name = intern(&self.strings, p + 1, q - p - 2)
-                            self.no_memory |= name < 0
-                    else:
-                        cat = -1
-                        if p[0] == 34:
-                            cat = intern(&self.strings, p + 1, q - p - 2)
-                            self.no_memory |= cat < 0
-                    p = q
-                elif which == F_PH:
-                    q = value_end(p, end, 0)
-                    if q == NULL:
-                        return NULL
+            if p[0] != 34:
+                return NULL
+            k = p + 1
+            q = text_end(k, end)
+            if q == NULL:
+                return NULL
+            p = blank(q + 1)
+            if p[0] != 58:
+                return NULL
+            p = blank(p + 1)
+            if where == IN_ARGS:
+                key = self.key_of(k, q - k)
+                if key < 0:
+                    self.no_memory = key == -1
+                    return NULL
+                which = F_ARG
+                break
+            which = self.field(k, q - k)
+            if which != F_ARGS or p[0] != 123:
+                break
+            where = IN_ARGS
+            opens_args = just_opened = True
+            p += 1
+        if p[0] == 34 and (which == F_PH or which == F_CAT):
+            q = text_end(p + 1, end)
+            if q != NULL and which == F_PH and q - p == 2:
+                which = F_PH_IS
+                ph = p[1]
+                p = q + 1
+            elif q != NULL and which == F_CAT and q - p < 64:
+                which = F_CAT_IS
+                cat = intern(&self.strings, p + 1, q - p - 1)
+                self.no_memory |= cat < 0
+                p = q + 1
+        if which == F_ARGS or which == F_PH or which == F_CAT:
+            parent = LOOSE  # its literal would be the beginning of others'
+        found[0] = self.remember(start, p - start, parent)
+        cdef Node* node = &self.nodes[found[0]]
+        node.key = <uint32_t>key
+        node.field = which
+        node.where = where
+        node.opens_args = opens_args
+        node.ph = ph
+        node.cat = cat
+        node.before = node.form = node.track = -1
+        return p
+
+    cdef int32_t remember(self, P p, size_t n, int32_t parent) noexcept nogil:
+        """Return a new node of the tree for a literal, the loose one where there is no room."""
+        cdef int32_t c = self.nodes[parent].child, siblings = 0
+        while c:
+            siblings += 1
+            c = self.nodes[c].sibling
+        if (
+            parent == LOOSE or n > LONGEST_LITERAL or siblings >= MOST_SIBLINGS or self.nodes_n >= MOST_NODES
+            or self.literals_n + n + 8 > LITERAL_BYTES
+        ):
+            return LOOSE
+        c = self.nodes_n
+        self.nodes_n += 1
+        memset(&self.nodes[c], 0, sizeof(Node))
+        memcpy(self.literals + self.literals_n, p, n)
+        self.nodes[c].literal = <uint32_t>self.literals_n
+        self.nodes[c].n = <uint32_t>n
+        self.nodes[c].sibling = self.nodes[parent].child
+        self.nodes[parent].child = self.nodes[parent].guess = c
+        self.literals_n += n
+        return c
+
+    cdef P event(self, P p, P end) noexcept nogil:
+        """Read one event that begins here; return the place behind it, NULL where it is not whole or not plain."""
+        cdef int32_t cat = -1, name = -1, pid = -1, tid = -1, c, node = ROOT
+        cdef uint8_t ph = 0
+        cdef int64_t ts = ABSENT, dur = ABSENT, id_val = 0, bp_val = 0, val = 0
+        cdef uint32_t id_kind = MISSING, bp_kind = MISSING, kind = MISSING
+        cdef size_t held = 0
+        cdef bint odd_args = False
+        cdef int64_t text_times = self.text_times, huge_times = self.huge_times
+        cdef Node* at
+        cdef P q
+        if self.nodes_n >= MOST_NODES:
+            self.forget()
+        self.stamp += 1
+        self.pending_n = 0
+        while True:
+            c = self.foretold(p, end, node)
+            if c:
+                p += self.nodes[c].n
+                if p[0] <= 32:
+                    p = blank(p)  # a known literal may be the beginning of a longer one, with more blanks
+            else:
+                p = self.find(p, end, node, &c)
+                if p == NULL:
+                    break
+            node = c
+            at = &self.nodes[c]
+            if at.opens_args:
+                self.stamp += 1
+                held = 0
+                odd_args = False
+            if at.field == F_ARG:
+                p = self.value(p, end, &at.before, &kind, &val)
+                if p == NULL or self.hold(&held, at.key, kind, val) < 0:
+                    break
+            elif at.field == F_PH_IS:
+                ph = at.ph
+            elif at.field == F_CAT_IS:
+                cat = at.cat
+            elif at.field == F_NAME:
+                p = self.text(p, end, &name, &at.before)
+            elif at.field == F_PID:
+                p = self.token(p, end, &pid, &at.before)
+            elif at.field == F_TID:
+                p = self.token(p, end, &tid, &at.before)
+            elif at.field == F_TS:
+                p = self.time(p, end, &ts, True)
+            elif at.field == F_DUR:
+                p = self.time(p, end, &dur, False)
+            elif at.field == F_END:
+                if id_kind != MISSING and self.hold(&held, ID_KEY, id_kind, id_val) < 0:
+                    break
+                if bp_kind != MISSING and self.hold(&held, BP_KEY, bp_kind, bp_val) < 0:
+                    break
+                if self.no_memory or self.look_up() < 0 or self.store(at, ph, cat, name, pid, tid, ts, dur, held) < 0:
+                    self.no_memory = True
+                    break
+                self.odd_args += odd_args
+                return p
+            elif at.field == F_ID:
+                p = self.value(p, end, &at.before, &id_kind, &id_val)
+            elif at.field == F_BP:
+                p = self.value(p, end, &at.before, &bp_kind, &bp_val)
+            elif at.field == F_CAT:
+                p = self.text(p, end, &cat, &at.before)
+            elif at.field == F_PH:
+                q = value_end(p, end, 0)
+                if q != NULL:
                     ph = p[1] if q - p == 3 and p[0] == 34 else odd_phase(p, q - p)
-                    p = q
-                elif which == F_ID:
-                    p = self.value(p, end, ID_KEY, &id_kind, &id_val)
-                elif which == F_BP:
-                    p = self.value(p, end, BP_KEY, &bp_kind, &bp_val)
-                elif which == F_ARGS:
+                p = q
+            else:
+                if at.field == F_ARGS:
                     self.stamp += 1
                     held = 0
-                    if p[0] == 123:
-                        odd_args = False
-                        p = self.arguments(p + 1, end, &held)
-                    else:
-                        odd_args = True
-                        p = value_end(p, end, 0)
-                else:
-                    p = value_end(p, end, 0)
-                if p == NULL:
-                    self.text_times = text_times
-                    return NULL
-                p = blank(p)
-                if p[0] == 44:
-                    p = blank(p + 1)
-                elif p[0] == 125:
-                    break
-                else:
-                    self.text_times = text_times
-                    return NULL
-        if id_kind != MISSING and self.hold(&held, ID_KEY, id_kind, id_val) < 0:
+                    odd_args = True
+                p = value_end(p, end, 0)
+            if p == NULL:
+                break
+        self.text_times = text_times
+        self.huge_times = huge_times
+        return NULL
+
+    cdef P text(self, P p, P end, int32_t* out, int64_t* before) noexcept nogil:
+        """Read a name or category; anything but a text is none."""
+        cdef P stop
+        out[0] = -1
+        if p[0] != 34:
+            return value_end(p, end, 0)
+        if before[0] >= 0:
+            stop = self.same_as_before(p, end, before[0])
+            if stop != NULL:
+                out[0] = <int32_t>(before[0] >> 1)
+                return stop
+        stop = text_end(p + 1, end)
+        if stop == NULL:
             return NULL
-        if bp_kind != MISSING and self.hold(&held, BP_KEY, bp_kind, bp_val) < 0:
-            return NULL
-        if self.no_memory or self.store(ph, cat, name, pid, tid, ts, dur, held) < 0:
-            self.no_memory = True
-            return NULL
-        self.odd_args += odd_args
-        return p + 1
+        out[0] = <int32_t>self.later(p + 1, stop - p - 1, before, False)
+        return stop + 1
 
     cdef int store(
-        self, uint8_t ph, int32_t cat, int32_t name, int32_t pid, int32_t tid, int64_t ts, int64_t dur, size_t held
+        self, Node* at, uint8_t ph, int32_t cat, int32_t name, int32_t pid, int32_t tid, int64_t ts, int64_t dur, size_t held
     ) noexcept nogil:
         """Append one event to the columns; -1 where there is no memory."""
-        cdef int32_t form = self.last_form, track = self.last_track
-        cdef uint32_t row = <uint32_t>(self.ts.n // 8)
-        cdef size_t k
+        cdef size_t row = self.rows.n, k
         cdef uint32_t kind
-        cdef Arg* arg
-        cdef void* f = push(&self.form, 4)
-        cdef void* n = push(&self.name, 4)
-        cdef void* t = push(&self.track, 4)
-        cdef void* s = push(&self.ts, 8)
-        cdef void* d = push(&self.dur, 8)
-        cdef void* r
-        cdef void* v
-        if ph != self.last_ph or cat != self.last_cat or form < 0:
-            form = self.last_form = intern_pair(&self.forms, ph, cat)
-            self.last_ph = ph
-            self.last_cat = cat
-        if pid != self.last_pair[0] or tid != self.last_pair[1] or track < 0:
-            track = self.last_track = intern_pair(&self.tracks, pid, tid)
-            self.last_pair[0] = pid
-            self.last_pair[1] = tid
-        if form < 0 or track < 0 or f == NULL or n == NULL or t == NULL or s == NULL or d == NULL or row >= <uint32_t>0x7FFFFFF0:
+        cdef int64_t val
+        cdef Part* part
+        if cat < -1:
+            cat = self.pending[-2 - cat].place
+        if name < -1:
+            name = self.pending[-2 - name].place
+        if row == self.rows.cap and rows_widen(&self.rows, 1):
             return -1
-        (<int32_t*>f)[0] = form
-        (<int32_t*>n)[0] = name
-        (<int32_t*>t)[0] = track
-        (<int64_t*>s)[0] = ts
-        (<int64_t*>d)[0] = dur
+        if at.form < 0 or ph != at.form_ph or cat != at.form_cat:
+            at.form = intern_pair(&self.forms, ph, cat)
+            at.form_ph = ph
+            at.form_cat = cat
+        if at.track < 0 or pid != at.track_pid or tid != at.track_tid:
+            at.track = intern_pair(&self.tracks, pid, tid)
+            at.track_pid = pid
+            at.track_tid = tid
+        if at.form < 0 or at.track < 0:
+            return -1
+        self.rows.form[row] = at.form
+        self.rows.name[row] = name
+        self.rows.track[row] = at.track
+        self.rows.ts[row] = ts
+        self.rows.dur[row] = dur
+        self.rows.n = row + 1
         for k in range(held):
             kind = self.held[k].kind
             if kind == MISSING:
                 continue
-            arg = &self.args[self.held[k].key]
-            r = push(&arg.rows[kind], 4)
-            v = push(&arg.vals[kind], WIDTH[kind])
-            if r == NULL or v == NULL:
+            part = &self.args[self.held[k].key].parts[kind]
+            if part.n == part.cap and part_widen(part, 1, WIDTH[kind]):
                 return -1
-            (<uint32_t*>r)[0] = row
+            part.rows[part.n] = <uint32_t>row
+            val = self.held[k].val
             if kind >= TEXTS:
-                (<int32_t*>v)[0] = <int32_t>self.held[k].val
+                if val < 0:
+                    val = self.pending[-2 - val].place
+                (<int32_t*>part.vals)[part.n] = <int32_t>val
             else:
-                (<int64_t*>v)[0] = self.held[k].val
+                (<int64_t*>part.vals)[part.n] = val
+            part.n += 1
+        return 0
+
+    cdef int check(self) except -1:
+        """Stop where the columns have been handed out."""
+        if self.finished:
+            raise ValueError("the scanner has been finished")
         return 0
 
     def feed(self, bytes text, Py_ssize_t start):
@@ -641,6 +761,7 @@ cdef class CompiledScanner:
         cdef Py_ssize_t size = PyBytes_GET_SIZE(text)
         if not 0 <= start <= size:
             raise ValueError("the start lies outside the text")
+        self.check()
         cdef P end = base + size, p = base + start, q
         with nogil:
             while True:
@@ -664,6 +785,7 @@ cdef class CompiledScanner:
 
     def take(self, bytes text):
         """Take one event given alone; return whether it could be read."""
+        self.check()
         cdef P base = <P>PyBytes_AS_STRING(text)
         cdef P end = base + PyBytes_GET_SIZE(text), p = blank(base)
         if p[0] != 123:
@@ -674,67 +796,77 @@ cdef class CompiledScanner:
         return p != NULL and blank(p) == end
 
     def absorb(self, CompiledScanner other):
-        """Append the events of another scanner, whose events come later in the file; the other is empty afterwards."""
+        """Append the events of another scanner, whose events come next in the file; the other goes on without them."""
         cdef int failed
+        if other.absorber is None:
+            other.absorber = self
+        if other.absorber is not self or other is self:
+            raise ValueError("a scanner is absorbed by one other only")
+        self.check()
+        other.check()
         with nogil:
             failed = self.append_all(other)
         if failed:
             raise MemoryError
         self.repairs.update(other.repairs)
+        other.repairs.clear()
         self.odd_args += other.odd_args
         self.text_times += other.text_times
         self.huge_times += other.huge_times
         self.fraction |= other.fraction
+        other.odd_args = other.text_times = other.huge_times = 0
 
     cdef int append_all(self, CompiledScanner other) noexcept nogil:
-        cdef size_t strings = other.strings.ends.n // 8 - 1, keys = other.keys.ends.n // 8 - 1, k
-        cdef int32_t* texts = <int32_t*>malloc((strings + 1) * 4)
-        cdef int32_t rows = <int32_t>(self.ts.n // 8)
-        cdef int failed = -1
-        if texts != NULL and <size_t>rows + other.ts.n // 8 < <size_t>0x7FFFFFF0:
-            texts[0] = -1
-            failed = map_texts(&self.strings, &other.strings, texts + 1)
-            failed |= append_pairs(&self.form, &other.form, &self.forms, &other.forms, texts + 1, True)
-            failed |= append_pairs(&self.track, &other.track, &self.tracks, &other.tracks, texts + 1, False)
-            failed |= append_mapped(&self.name, &other.name, texts + 1)
-            failed |= append_plain(&self.ts, &other.ts)
-            failed |= append_plain(&self.dur, &other.dur)
-            for k in range(keys):
-                if not failed:
-                    failed |= self.append_key(other, k, rows, texts + 1)
-        free(texts)
-        return failed
+        cdef size_t keys = other.keys.ends.n // 8 - 1, k
+        cdef int32_t* texts
+        cdef uint32_t rows = <uint32_t>self.rows.n
+        if map_texts(&self.strings, &other.strings, &other.text_map):
+            return -1
+        texts = <int32_t*>other.text_map.p + 1
+        if (
+            map_pairs(&self.forms, &other.forms, &other.form_map, texts, True)
+            or map_pairs(&self.tracks, &other.tracks, &other.track_map, texts, False)
+            or append_rows(
+                &self.rows, &other.rows, texts, <int32_t*>other.form_map.p, <int32_t*>other.track_map.p
+            )
+        ):
+            return -1
+        for k in range(keys):
+            if self.append_key(other, k, rows, texts):
+                return -1
+        return 0
 
-    cdef int append_key(self, CompiledScanner other, size_t k, int32_t rows, int32_t* texts) noexcept nogil:
+    cdef int append_key(self, CompiledScanner other, size_t k, uint32_t rows, int32_t* texts) noexcept nogil:
         cdef int64_t* ends = <int64_t*>other.keys.ends.p
         cdef int64_t key = self.key_of(<P>other.keys.blob.p + ends[k], <size_t>(ends[k + 1] - ends[k]))
-        cdef int kind, failed = 0
-        cdef Arg* mine
-        cdef Arg* theirs = &other.args[k]
+        cdef int kind
         if key < 0:
             return -1
-        mine = &self.args[key]
         for kind in range(4):
-            failed |= append_shifted(&mine.rows[kind], &theirs.rows[kind], rows)
-            if kind < TEXTS:
-                failed |= append_plain(&mine.vals[kind], &theirs.vals[kind])
-            else:
-                failed |= append_mapped(&mine.vals[kind], &theirs.vals[kind], texts)
-        return failed
+            if append_part(
+                &self.args[key].parts[kind], &other.args[k].parts[kind], WIDTH[kind], rows, texts if kind >= TEXTS else NULL
+            ):
+                return -1
+        return 0
 
     def finish(self, dict header):
-        """Return the columns; the scanner is empty afterwards."""
+        """Return the columns; the scanner is of no use afterwards."""
         cdef size_t k, count = self.keys.ends.n // 8 - 1
         cdef int kind
         cdef int64_t* ends = <int64_t*>self.keys.ends.p
+        cdef Rows* rows = &self.rows
+        cdef Part* part
+        self.check()
+        self.finished = True
         args = {}
         for k in range(count):
             parts = {}
             for kind in range(4):
-                if self.args[k].rows[kind].n:
-                    rows = array_of(&self.args[k].rows[kind], np.int32)
+                part = &self.args[k].parts[kind]
+                if part.n:
                     parts[("ints", "floats", "texts", "nested")[kind]] = (
-                        rows, array_of(&self.args[k].vals[kind], WIDTHS[kind])
+                        array_of(<void**>&part.rows, part.n * 4, np.int32),
+                        array_of(<void**>&part.vals, part.n * WIDTH[kind], WIDTHS[kind]),
                     )
             if parts:
                 key = key_text(self.keys.blob.p[ends[k]:ends[k + 1]])
@@ -746,15 +878,15 @@ cdef class CompiledScanner:
             self.repairs["text_times"] += self.text_times
         blob = self.strings.blob.p[:self.strings.blob.n] if self.strings.blob.n else b""
         return Scanned(
-            form=array_of(&self.form, np.int32),
+            form=array_of(<void**>&rows.form, rows.n * 4, np.int32),
             forms=pairs_of(&self.forms),
-            name=array_of(&self.name, np.int32),
-            track=array_of(&self.track, np.int32),
+            name=array_of(<void**>&rows.name, rows.n * 4, np.int32),
+            track=array_of(<void**>&rows.track, rows.n * 4, np.int32),
             tracks=pairs_of(&self.tracks),
-            ts_ns=array_of(&self.ts, np.int64),
-            dur_ns=array_of(&self.dur, np.int64),
+            ts_ns=array_of(<void**>&rows.ts, rows.n * 8, np.int64),
+            dur_ns=array_of(<void**>&rows.dur, rows.n * 8, np.int64),
             args=args,
-            strings=Strings(blob, array_of(&self.strings.ends, np.int64)),
+            strings=Strings(blob, array_of(<void**>&self.strings.ends.p, self.strings.ends.n, np.int64)),
             header=header,
             repairs=self.repairs,
             whole_numbers=not self.fraction,
@@ -764,4 +896,4 @@ cdef class CompiledScanner:
 
 cdef object pairs_of(Table* t):
     """Return the pairs of a table, int64 (pairs, 2)."""
-    return array_of(&t.blob, np.int32).reshape(-1, 2).astype(np.int64)
+    return array_of(<void**>&t.blob.p, t.blob.n, np.int32).reshape(-1, 2).astype(np.int64)
