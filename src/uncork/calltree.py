@@ -134,12 +134,13 @@ class CallTree:
         named = self._named_node
         # ``evaluate_function: X`` holds X itself; the outer of the two is the node.
         above = self.parent_value(np.where(named, np.arange(len(named)), -1))
-        same = (above >= 0) & (self._sequence == self._sequence[np.maximum(above, 0)])
+        same = (above >= 0) & (self.sequence == self.sequence[np.maximum(above, 0)])
         outermost: BoolArray = named & ~same
         return outermost
 
     @cached_property
-    def _sequence(self) -> IntArray:
+    def sequence(self) -> IntArray:
+        """Return each slice's number of its node in autograd's graph, -1 for none."""
         return self.timeline.events.ints("Sequence number")[self.host.row]
 
     @cached_property
@@ -151,8 +152,8 @@ class CallTree:
         """
         found = np.full(len(self.host), -1, np.int64)
         nodes = np.flatnonzero(self._is_node)
-        numbered = nodes[self._sequence[nodes] >= 0]
-        makers = np.flatnonzero(self.is_op & (self._sequence >= 0) & (self._forward_thread <= 0) & ~self._named_node)
+        numbered = nodes[self.sequence[nodes] >= 0]
+        makers = np.flatnonzero(self.is_op & (self.sequence >= 0) & (self._forward_thread <= 0) & ~self._named_node)
         if len(makers) and len(numbered):
             found[numbered] = self._makers_of(makers, numbered)
         accumulates = self.timeline.named(_ACCUMULATES)
@@ -184,7 +185,7 @@ class CallTree:
 
     def _last_before(self, makers: IntArray, nodes: IntArray) -> IntArray:
         """Return the last maker with each node's number that started before it."""
-        start, number = self.host.start_ns, self._sequence
+        start, number = self.host.start_ns, self.sequence
         order = makers[np.lexsort((start[makers], number[makers]))]
         first = np.searchsorted(number[order], number[nodes], side="left")
         after = np.searchsorted(number[order], number[nodes], side="right")
@@ -196,7 +197,7 @@ class CallTree:
     def recomputed(self) -> BoolArray:
         """Return whether a slice is forward work done again inside the backward pass (activation checkpointing)."""
         # Without grad mode an operator carries no number, so one that does inside a node is building a graph anew.
-        again = self.is_op & (self.node >= 0) & ~self._named_node & (self._sequence >= 0) & (self._forward_thread <= 0)
+        again = self.is_op & (self.node >= 0) & ~self._named_node & (self.sequence >= 0) & (self._forward_thread <= 0)
         module = self.timeline.named(MODULE_NAME) & (self.node >= 0)
         # A second derivative (create_graph) numbers the operators of nearly every node, a checkpoint those of one.
         if len(np.unique(self.node[again])) > MOST_CHECKPOINT_NODES_SHARE * self._is_node.sum():

@@ -6,20 +6,20 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from uncork.events import Kind
-from uncork.intervals import Intervals, intervals, subtract, union
+from uncork.events import Kind, distinct
+from uncork.intervals import Intervals, intervals, moments, subtract, union
 from uncork.nesting import HostSlices
 from uncork.operators import (
     AUTOGRAD,
     CLASSES,
-    INPUT_OUTPUT_FRAME,
     INPUT_OUTPUT_REGION,
     OVERHEAD,
-    PREPARES_INPUT,
     TORCH_FRAME,
     operator_classes,
+    prepares_input,
+    writes_out,
 )
-from uncork.timeline import Timeline
+from uncork.timeline import Timeline, once
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
@@ -46,18 +46,19 @@ class HostThreads:
         self.host = timeline.host
         table, host = timeline.events, timeline.host
         self.kind = host.kind
-        self.of_class = operator_classes(table, host.row)
+        self.of_class = operator_classes(table)[host.name]
         self.is_op = host.of_kind(Kind.CPU_OP, Kind.USER_ANNOTATION)
         unknown = self.named("compute") & ~timeline.named(_NAMESPACE, Kind.CPU_OP, Kind.USER_ANNOTATION)
-        self.of_class[unknown & (host.enclosed() >= REGION_SLICES)] = CLASSES.index("region")
+        if unknown.any():
+            self.of_class[unknown & (host.enclosed() >= REGION_SLICES)] = CLASSES.index("region")
         self.works = (self.kind == Kind.RUNTIME) | (
             (self.kind == Kind.CPU_OP) & ~self.named("region") & ~self.named("optimizer")
         )
         self.frame = self.kind == Kind.PYTHON_FUNCTION
         self.tracks = driving_tracks(timeline)
         self.driving = np.isin(host.track, np.array(self.tracks, np.int64))
-        self.prepares = timeline.named(PREPARES_INPUT, Kind.PYTHON_FUNCTION, Kind.CPU_OP, Kind.USER_ANNOTATION)
-        self.writes = timeline.named(INPUT_OUTPUT_FRAME, Kind.PYTHON_FUNCTION)
+        self.prepares = timeline.named(prepares_input, Kind.PYTHON_FUNCTION, Kind.CPU_OP, Kind.USER_ANNOTATION)
+        self.writes = timeline.named(writes_out, Kind.PYTHON_FUNCTION)
         self.writes |= timeline.named(INPUT_OUTPUT_REGION, Kind.CPU_OP, Kind.USER_ANNOTATION)
 
     def named(self, kind: str) -> BoolArray:
@@ -93,7 +94,7 @@ class HostThreads:
         host, stalls = self.host, []
         for track in self.tracks:
             rows = np.flatnonzero(host.track == track)
-            bounds = np.unique(np.concatenate([host.start_ns[rows], host.end_ns[rows]]))
+            bounds = moments(host.start_ns[rows], host.end_ns[rows])
             long = np.flatnonzero(np.diff(bounds) >= STALL_NS)
             inner = host.innermost(np.full(len(long), track), bounds[long])
             still = (inner >= 0) & self._of_torch[inner]
@@ -111,23 +112,31 @@ class HostThreads:
         return intervals(self.host.start_ns[rows], self.host.end_ns[rows])
 
 
+@once
 def driving_tracks(timeline: Timeline) -> list[int]:
     """Return the main thread, autograd's, and those that launch device work; other threads hold up no step."""
     host, device = timeline.host, timeline.device
-    backward = timeline.named(AUTOGRAD)
-    launches = np.unique(host.track[device.launch[device.launch >= 0]])
-    return sorted({timeline.main_track, *np.unique(host.track[backward]).tolist(), *launches.tolist()})
+    drive = timeline.named(AUTOGRAD)
+    drive[device.launch[device.launch >= 0]] = True
+    tracks, _ = distinct(host.track[drive], len(timeline.events.tracks))
+    return sorted({timeline.main_track, *tracks.tolist()})
 
 
 def enclosing(host: HostSlices, wanted: BoolArray) -> BoolArray:
     """Return which slices are wanted or enclose, at any depth, one that is."""
     found = wanted.copy()
-    place = np.unique(host.parent[wanted])
+    place = host.parent[wanted]
     while len(place := place[place >= 0]):
-        place = place[~found[place]]
-        found[place] = True
-        place = np.unique(host.parent[place])
+        above = np.flatnonzero(_at(place, len(host)) & ~found)
+        found[above] = True
+        place = host.parent[above]
     return found
+
+
+def _at(places: IntArray, size: int) -> BoolArray:
+    marked = np.zeros(size, bool)
+    marked[places] = True
+    return marked
 
 
 def group_medians(group: IntArray, values: IntArray, groups: int) -> npt.NDArray[np.float64]:

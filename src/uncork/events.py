@@ -48,6 +48,10 @@ class Kind(IntEnum):
     """Python's garbage collector."""
 
 
+DEVICE_KINDS = (Kind.KERNEL, Kind.GPU_MEMCPY, Kind.GPU_MEMSET)
+"""Work on a device's streams."""
+
+
 @dataclass(frozen=True)
 class Track:
     """A thread of the host or a stream of a device.
@@ -105,9 +109,9 @@ class Strings:
         """Return a nested JSON value (a list of shapes, say); None where it cannot be decoded."""
         if index not in self._values:
             try:
-                text = self.raw(index).decode("utf-8", "replace")
-                value = json.loads(text, strict=False)
-                if "\\ud" in text.lower():
+                raw = self.raw(index)
+                value = json.loads(raw.decode("utf-8", "replace"), strict=False)
+                if b"\\" in raw and b"\\ud" in raw.lower():
                     value = json.loads(SURROGATE.sub("\ufffd", json.dumps(value, ensure_ascii=False)))
                 self._values[index] = value
             except (ValueError, RecursionError):
@@ -199,11 +203,29 @@ class EventTable:
         """
         fits = self._known_fits.get((test, kinds))
         if fits is None:
-            indices = np.flatnonzero(self._used_by_kind[list(kinds or Kind)].any(axis=0))
-            check = _check(test)
+            (indices, names), check = self._names_of(kinds), _check(test)
             fits = self._known_fits[test, kinds] = np.zeros(len(self.strings), bool)
-            fits[indices] = [bool(check(self.strings.text(index))) for index in indices.tolist()]
+            fits[indices] = [bool(check(name)) for name in names]
         return fits
+
+    def coded(self, code: Callable[[str], int], *kinds: Kind) -> npt.NDArray[np.int8]:
+        """Return a number for each text that is a name of an event of some kinds, -1 for others, int8 (strings,)."""
+        codes = np.full(len(self.strings), -1, np.int8)
+        indices, names = self._names_of(kinds)
+        codes[indices] = [code(name) for name in names]
+        return codes
+
+    def _names_of(self, kinds: tuple[Kind, ...]) -> tuple[IntArray, list[str]]:
+        """Return (indices in `strings`, texts) of the names of events of some kinds, of any where none is given."""
+        known = self._known_names.get(kinds)
+        if known is None:
+            indices = np.flatnonzero(self._used_by_kind[list(kinds or Kind)].any(axis=0))
+            known = self._known_names[kinds] = indices, list(map(self.strings.text, indices.tolist()))
+        return known
+
+    @cached_property
+    def _known_names(self) -> dict[tuple[Kind, ...], tuple[IntArray, list[str]]]:
+        return {}
 
     @cached_property
     def _known_fits(self) -> dict[tuple[NameTest, tuple[Kind, ...]], BoolArray]:
@@ -266,6 +288,19 @@ class EventTable:
                 if place < len(part[0]) and part[0][place] == row:
                     return decode(part[1][place].item())
         return None
+
+
+def starting(words: str, unless_after: str, then: str = "") -> str:
+    """Return a pattern for words that begin, as one before which a character does not stand.
+
+    Each word comes before the look back at what precedes it: `re` finds first letters many times as fast as groups.
+
+    Args:
+        words: Words, with spaces between them.
+        unless_after: Characters that must not stand before them, the inside of ``[…]``; ``^/`` lets only a slash stand.
+        then: What must follow.
+    """
+    return "|".join(f"{word}(?<![{unless_after}]{word}){then}" for word in words.split())
 
 
 def distinct(codes: npt.NDArray[np.integer], size: int) -> tuple[IntArray, IntArray]:

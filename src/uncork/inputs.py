@@ -15,6 +15,7 @@ _SIZE_BYTES = {
     "short int": 2, "short": 2, "signed char": 1, "unsigned char": 1, "bool": 1, "c10::complex<float>": 8,
     "c10::complex<double>": 16,
 }  # fmt: skip
+_TENSORS = frozenset((*_SIZE_BYTES, *PRECISION))
 Shape = Sequence[int]
 
 
@@ -32,7 +33,7 @@ class Args:
 
     def is_tensor(self, index: int) -> bool:
         """Return whether an input is one tensor."""
-        return index < len(self.dims) and self.type(index) in (*_SIZE_BYTES, *PRECISION)
+        return index < len(self.dims) and self.type(index) in _TENSORS
 
     def shape(self, index: int) -> Shape:
         """Return a tensor's sizes; raises LookupError where they are not recorded."""

@@ -6,7 +6,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from uncork.events import EventTable
+from uncork.events import DEVICE_KINDS, EventTable, starting
 
 CLASSES = (
     "conv",
@@ -31,6 +31,8 @@ COMPUTE = frozenset({"conv", "gemm", "attention", "layout"})
 BANDWIDTH = frozenset({"norm", "elementwise", "reduce", "softmax", "copy", "optimizer", "index"})
 """Work that reads and writes memory and computes little per byte (roofline: far left of the ridge)."""
 
+_ANY = r"\s\S"
+_TO_LAYOUT = "_?(to|2)_?(nchw|nhwc|ncdhw|ndhwc|kcrs|krsc)"
 # The order decides: names of fused kernels hold several of these words, and the first is what the kernel is about.
 # Words from the kernels of PyTorch, cuDNN, cuBLAS, CUTLASS, MIOpen, rocBLAS, Triton, FBGEMM, Ascend and MTIA.
 _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
@@ -40,17 +42,18 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
             "comm",
             (
                 r"nccl|rccl|hccl|hcom_|oneccl|gloo|msccl|nvshmem|deep_?ep|symm_mem|cross_device_reduce|quickreduce"
-                r"|(^|[^a-z])all_?(reduce|gather|to_?all)|reduce_?scatter|multimem_|(one|two)_?shot|internode::|intranode::"
+                rf"|{starting('all', 'a-z', '_?(reduce|gather|to_?all)')}|reduce_?scatter|multimem_|one_?shot|two_?shot"
+                r"|internode::|intranode::"
             ),
         ),
         (
             "layout",
             (
-                r"(nchw|nhwc|ncdhw|ndhwc|kcrs|krsc|nc1hwc0)_?(to|2)_?(nchw|nhwc|ncdhw|ndhwc|kcrs|krsc)|transdata"
+                rf"n(chw|hwc|cdhw|dhwc|c1hwc0){_TO_LAYOUT}|k(crs|rsc){_TO_LAYOUT}|transdata"
                 r"|batched_transpose|transpose_readwrite|subtensoropwithscalar|cast_filter|flip_filter|fractal"
             ),
         ),
-        ("attention", r"flash|fmha|attention|attn|(^|[^a-z])mha|sdpa|_fwd_kernel_aligned|mla_"),
+        ("attention", rf"flash|fmha|attention|attn|{starting('mha', 'a-z')}|sdpa|_fwd_kernel_aligned|mla_"),
         (
             "conv",
             (
@@ -61,9 +64,9 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         (
             "gemm",
             (
-                r"(?<!fb)gemm|gemv|(^|[^a-z])cijk|mat_?mul|(^|[^a-z])b?mm([^a-z]|$)|nvjet|splitk|dot_kernel|xmma|cublas(?!transpose)"
-                r"|cutlass|wmma|hmma|trsm|triton_tem|marlin|machete|(^|_)fc-|linear_layer|cholesky|getr[fs]|geqr|potr|syev"
-                r"|magma"
+                rf"gemm(?<!fbgemm)|gemv|{starting('cijk', 'a-z')}|mat_?mul|{starting('mm bmm', 'a-z', '([^a-z]|$)')}"
+                r"|nvjet|splitk|dot_kernel|xmma|cublas(?!transpose)|cutlass|wmma|hmma|trsm|triton_tem|marlin|machete"
+                rf"|{starting('fc-', '^_')}|linear_layer|cholesky|getr[fs]|geqr|potr|syev|magma"
             ),
         ),
         (
@@ -84,18 +87,22 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ),
         (
             "copy",
-            r"copy|catarray|(^|[^a-z])cat[._]|memcpy|memset|fill|concat|contiguous|tensormove|transpose|pad_?v?3?[dk-]|dma",
+            (
+                rf"copy|catarray|{starting('cat', 'a-z', '[._]')}|memcpy|memset|fill|concat|contiguous|tensormove"
+                r"|transpose|pad_?v?3?[dk-]|dma"
+            ),
         ),
         (
             "reduce",
-            r"reduc|(^|_)cub|cub::|scan|cumsum|cumprod|arg_?max|arg_?min|triton_(red|per)|norm|(^|_)mean|(^|_)sum",
+            rf"reduc|{starting('cub mean sum', '^_')}|cub::|scan|cumsum|cumprod|arg_?(max|min)|triton_(red|per)|norm",
         ),
         (
             "elementwise",
             (
                 r"element_?wise|triton_|pool|upsample|interpolate|distribution|drop_?out|relu|gelu|silu|sigmoid|tanh|swish"
-                r"|scale|threshold|clamp|optensor|op_?tensor|(^|_|:)(add|mul|sub|div|divide|cast|sqrt|log|exp|pow|where)"
-                r"|activation|vectorized|unrolled|tensoriterator|bias|rotary|roi_?align|nms|tri[lu]_|-dtype_|^aten::"
+                r"|scale|threshold|clamp|optensor|op_?tensor|activation|vectorized|unrolled|tensoriterator|bias|rotary"
+                rf"|{starting('add mul sub div cast sqrt log exp pow where', '^_:')}|roi_?align|nms|tri[lu]_|-dtype_"
+                rf"|{starting('aten::', _ANY)}"
             ),
         ),
     )
@@ -110,7 +117,6 @@ def kernel_class(name: str) -> str:
 
 
 def kernel_classes(table: EventTable, rows: npt.ArrayLike) -> npt.NDArray[np.int8]:
-    """Return for each row the place of its kernel's class in `CLASSES`, int8 (rows,)."""
-    used, back = table.distinct_names(rows)
-    codes = [CLASSES.index(kernel_class(table.strings.text(int(index)))) for index in used]
-    return np.array(codes, np.int8)[back] if len(used) else np.empty(0, np.int8)
+    """Return for each row of device work the place of its name's class in `CLASSES`, int8 (rows,)."""
+    codes = table.coded(lambda name: CLASSES.index(kernel_class(name)), *DEVICE_KINDS)
+    return codes[table.name[np.asarray(rows, np.int64)]]

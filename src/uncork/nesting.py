@@ -1,6 +1,7 @@
 """Who nests in whom: the spans of host threads as nested slices."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -68,20 +69,13 @@ class HostSlices:
 
     def innermost(self, track: npt.ArrayLike, when_ns: npt.ArrayLike) -> IntArray:
         """Return for each (track, moment) the deepest slice open then, -1 where there is none."""
-        tracks, when = np.asarray(track, np.int64), np.asarray(when_ns, np.int64)
-        found = np.full(when.shape, -1, np.int64)
-        for one in np.unique(tracks) if len(self) else ():
-            first, last = np.searchsorted(self.track, [one, one + 1])
-            asked = np.flatnonzero(tracks == one)
-            place = first + np.searchsorted(self.start_ns[first:last], when[asked], side="right") - 1
-            place[place < first] = -1
-            while True:
-                over = (place >= 0) & (self.end_ns[place] <= when[asked])
-                if not over.any():
-                    break
-                place[over] = self.parent[place[over]]
-            found[asked] = place
-        return found
+        when = np.asarray(when_ns, np.int64)
+        place = last_begun(self.track, self.start_ns, np.broadcast_to(track, when.shape), when)
+        over = np.flatnonzero(place >= 0)
+        while len(over := over[self.end_ns[place[over]] <= when[over]]):
+            place[over] = self.parent[place[over]]
+            over = over[place[over] >= 0]
+        return place
 
     def ancestor_where(self, wanted: BoolArray, of: npt.ArrayLike) -> IntArray:
         """Return for each slice in `of` itself or the nearest enclosing slice for which `wanted` holds, else -1.
@@ -91,13 +85,13 @@ class HostSlices:
             of: Indices of slices; -1 stays -1.
         """
         place = np.array(of, np.int64)
-        if not len(self):
+        if not wanted.any():
             return np.full_like(place, -1)
-        while True:
-            climb = (place >= 0) & ~wanted[place]
-            if not climb.any():
-                return place
+        climb = np.flatnonzero(place >= 0)
+        while len(climb := climb[~wanted[place[climb]]]):
             place[climb] = self.parent[place[climb]]
+            climb = climb[place[climb] >= 0]
+        return place
 
 
 def nest(table: EventTable, rows: IntArray) -> HostSlices:
@@ -130,14 +124,59 @@ def _leave_frames(table: EventTable, rows: IntArray) -> tuple[IntArray, IntArray
     start, end, track = table.ts_ns[rows], table.end_ns[rows], table.track[rows].astype(np.int64)
     index, kind = table.ints("Ev Idx")[rows], table.kind[rows]
     frames = np.flatnonzero(kind == Kind.PYTHON_FUNCTION)
-    frames = frames[np.lexsort((index[frames], -end[frames], start[frames], track[frames]))]
+    frames = frames[_order(index[frames], end[frames], start[frames], track[frames])]
     regions = np.flatnonzero((kind == Kind.CPU_OP) | (kind == Kind.USER_ANNOTATION))
     if len(frames) and len(regions):
         start[regions] = _after_frames(
             (start[regions], end[regions], track[regions]), (start[frames], end[frames], track[frames])
         )
-    order = np.lexsort((index, -end, start, track))
+    order = _order(index, end, start, track)
     return rows[order], start[order], end[order], track[order]
+
+
+def _order(index: IntArray, end: IntArray, start: IntArray, track: IntArray) -> IntArray:
+    """Return the order by track, start, longest first, index: sorted once by start, the rest only among equals."""
+    order = np.argsort(start, kind="stable")
+    # Few distinct small numbers: numpy sorts 16 bits by radix.
+    small = track.astype(np.int16) if track.max(initial=0) < 1 << 15 else track
+    order = order[np.argsort(small[order], kind="stable")]
+    begin, thread = start[order], track[order]
+    same = (begin[1:] == begin[:-1]) & (thread[1:] == thread[:-1])
+    if same.any():
+        tied = np.append(same, False) | np.insert(same, 0, False)
+        group = np.cumsum(~np.insert(same, 0, False))[tied]
+        rows = order[tied]
+        order[tied] = rows[np.lexsort((index[rows], -end[rows], group))]
+    return order
+
+
+def last_begun(
+    track: IntArray, start_ns: IntArray, tracks: IntArray, when_ns: IntArray, side: Literal["left", "right"] = "right"
+) -> IntArray:
+    """Return for each (track, moment) the last slice of the track that has begun by then, -1 where there is none.
+
+    Args:
+        track: Of the slices, in order of (track, start).
+        start_ns: Likewise.
+        tracks: Of the questions.
+        when_ns: Of the questions.
+        side: ``left`` where a slice that begins at the moment itself does not count.
+    """
+    found = np.full(len(when_ns), -1, np.int64)
+    if not len(track) or not len(when_ns):
+        return found
+    asked = [np.arange(len(tracks))] if (tracks == tracks[0]).all() else _by_track(tracks)
+    for rows in asked:
+        first, last = np.searchsorted(track, [tracks[rows[0]], tracks[rows[0]] + 1])
+        place = first + np.searchsorted(start_ns[first:last], when_ns[rows], side=side) - 1
+        found[rows] = np.where(place < first, -1, place)
+    return found
+
+
+def _by_track(tracks: IntArray) -> list[IntArray]:
+    """Return the rows of each track."""
+    order = np.argsort(tracks, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(tracks[order])) + 1)
 
 
 def _after_frames(
@@ -152,12 +191,7 @@ def _after_frames(
     (start, end, track), (opened, closed, thread) = regions, frames
     begins = start.copy()
     parent, _ = _levels(thread, opened, closed)
-    inside = np.full(len(start), -1, np.int64)
-    for one in np.unique(thread):
-        first, last = np.searchsorted(thread, [one, one + 1])
-        asked = np.flatnonzero(track == one)
-        place = first + np.searchsorted(opened[first:last], start[asked], side="left") - 1
-        inside[asked] = np.where(place < first, -1, place)
+    inside = last_begun(thread, opened, track, start, side="left")
     while True:
         # Frames that ended before, then those that the region outlives: each step goes one frame outwards.
         at = np.flatnonzero(inside >= 0)

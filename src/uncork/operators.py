@@ -6,7 +6,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from uncork.events import EventTable
+from uncork.events import EventTable, Kind
 
 CLASSES = (
     "loader",
@@ -86,14 +86,13 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
 )
 
 _OVERLOAD = re.compile(r"(?<=^aten::)(?P<name>\w+)\.\w+$")
-PREPARES_INPUT = re.compile(
-    r"(image_processing|feature_extraction|processing)_\w+\.py|tokenization_\w+\.py|tokenizers?/|image_transforms\.py"
-    r"|torchvision/(transforms|io)/|monai/transforms/|albumentations/|kornia/augmentation|PIL/|pil\\\\|cv2/"
+_PREPARES = re.compile(
+    r"processing_\w+\.py|feature_extraction_\w+\.py|tokenization_\w+\.py|tokenizers?/|image_transforms\.py"
+    r"|torchvision/(transforms|io)/|monai/transforms/|albumentations/|kornia/augmentation|pil/|pil\\\\|cv2/"
     r"|utils/data/_utils/collate|librosa/|soundfile|datasets/(arrow_dataset|iterable_dataset|formatting)|decord/|webdataset/"
-    r"|: \w*(preprocess|collate|tokenize)\w*$|^\w*preprocess\w*$",
-    re.IGNORECASE,
+    r"|: \w*(preprocess|collate|tokenize)\w*$"
 )
-"""Python frames that make a step's input."""
+_PREPROCESS = re.compile(r"\w*preprocess\w*$")
 
 AUTOGRAD = re.compile(r"^autograd::engine::evaluate_function")
 ATEN = re.compile(r"^aten::")
@@ -108,10 +107,9 @@ TORCH_FRAME = re.compile(
 """Python frames of PyTorch itself: none of them takes milliseconds without calling anything."""
 
 LOADER_FRAME = re.compile(r"torch/utils/data/dataloader\.py\(\d+\): (__next__|_next_data|_get_data)", re.IGNORECASE)
-INPUT_OUTPUT_FRAME = re.compile(
-    r"torch/serialization\.py\(\d+\): (_?save|load)|(tensorboard|wandb|mlflow|logging/__init__)\S*\(\d+\): "
-    r"|checkpoint\S*\(\d+\): _?(save|load)|<built-in (function|method) (print|fsync)",
-    re.IGNORECASE,
+_WRITES = re.compile(
+    r"torch/serialization\.py\(\d+\): (_?save|load)|tensorboard\S*\(\d+\): |wandb\S*\(\d+\): |mlflow\S*\(\d+\): "
+    r"|logging/__init__\S*\(\d+\): |checkpoint\S*\(\d+\): _?(save|load)|<built-in (function|method) (print|fsync)"
 )
 INPUT_OUTPUT_REGION = re.compile(r"checkpoint.*(save|load|writ)|(save|load|writ).*checkpoint|save_model", re.IGNORECASE)
 
@@ -134,6 +132,17 @@ FIRST_USE_CALL = re.compile(
 """Calls that carry the cost of a first use: loading modules, making contexts, reading attributes."""
 
 
+def prepares_input(name: str) -> bool:
+    """Return whether a Python frame or a region makes a step's input."""
+    folded = name.casefold()
+    return bool(_PREPARES.search(folded) or _PREPROCESS.match(folded))
+
+
+def writes_out(name: str) -> bool:
+    """Return whether a Python frame saves, loads or logs."""
+    return bool(_WRITES.search(name.casefold()))
+
+
 @lru_cache(maxsize=1 << 16)  # many measurements ask about the same names
 def operator_class(name: str) -> str:
     """Return what an operator or region of that name is about, one of `CLASSES`; ``compute`` where nothing fits."""
@@ -151,8 +160,6 @@ def is_compile(name: str) -> bool:
     return operator_class(name) == "compile"
 
 
-def operator_classes(table: EventTable, rows: npt.ArrayLike) -> npt.NDArray[np.int8]:
-    """Return for each row the place of its operator's class in `CLASSES`, int8 (rows,)."""
-    used, back = table.distinct_names(rows)
-    codes = [CLASSES.index(operator_class(table.strings.text(int(index)))) for index in used]
-    return np.array(codes, np.int8)[back] if len(used) else np.empty(0, np.int8)
+def operator_classes(table: EventTable) -> npt.NDArray[np.int8]:
+    """Return for each text the place of its class in `CLASSES`, int8 (strings,); -1 for those that name no operator."""
+    return table.coded(lambda name: CLASSES.index(operator_class(name)), Kind.CPU_OP, Kind.USER_ANNOTATION)

@@ -24,7 +24,7 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ),
     )
 )
-_FEWER_FLOP = re.compile(r"winograd|fft[12]d|_r2c|_c2r", re.IGNORECASE)
+_FEWER_FLOP = re.compile(r"winograd|fft[12]d|_r2c|_c2r")
 _ALIGN = re.compile(r"_align(1|2)\b|_align(1|2)(::|\(|$)|_ldg[12]_")
 
 
@@ -38,9 +38,9 @@ def matrix_precision(kernel: str) -> str:
 
 def is_misaligned(kernel: str) -> bool:
     """Return whether a half-precision kernel reads one or two elements at a time: a side is not a multiple of 8."""
-    return matrix_precision(kernel) in {"bf16", "fp16"} and _ALIGN.search(kernel) is not None
+    return _ALIGN.search(kernel) is not None and matrix_precision(kernel) in {"bf16", "fp16"}
 
 
 def saves_arithmetic(kernel: str) -> bool:
     """Return whether a kernel computes a convolution with fewer operations than its formula counts (Winograd, FFT)."""
-    return _FEWER_FLOP.search(kernel) is not None
+    return _FEWER_FLOP.search(kernel.casefold()) is not None

@@ -1,24 +1,28 @@
 """Timeline: one rank's events in order: who nests in whom, what runs on the device, who launched it."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, wraps
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from uncork.events import EventTable, Kind, NameTest
-from uncork.intervals import Intervals, covered_ns, intervals, total_ns
+from uncork.events import DEVICE_KINDS, EventTable, Kind, NameTest
+from uncork.intervals import Intervals, contains, covered_ns, intervals, total_ns
+from uncork.kernels import kernel_classes
 from uncork.nesting import HostSlices, nest
 from uncork.operators import AUTOGRAD, LOADER_FRAME, is_loader
 from uncork.recording import Recording
 
+K = TypeVar("K")
+T = TypeVar("T")
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
 STEP_MARK = re.compile(r"^ProfilerStep\s*#\d+")
 HOST_KINDS = (Kind.CPU_OP, Kind.USER_ANNOTATION, Kind.PYTHON_FUNCTION, Kind.RUNTIME, Kind.GC, Kind.OVERHEAD)
-DEVICE_KINDS = (Kind.KERNEL, Kind.GPU_MEMCPY, Kind.GPU_MEMSET)
 RUNS_AHEAD_SHARE = 0.1
 """Step marks do not bound the device's work where it goes on for longer than this share of the marked time
 (labelled traces: 0.00–0.04 where the host waits for the device in each step, 0.45–0.96 where it runs ahead)."""
@@ -106,6 +110,26 @@ class Steps:
         return np.where((step >= 0) & (when_ns < self.end_ns[np.maximum(step, 0)]), step, -1)
 
 
+def _fixed(found: BoolArray) -> BoolArray:
+    """Return an array that many share, kept from being written to."""
+    found.flags.writeable = False
+    return found
+
+
+def once(answer: Callable[[K], T]) -> Callable[[K], T]:
+    """Return a function that keeps on its argument (a timeline, a call tree, a rank) what it answers about it."""
+
+    @wraps(answer)
+    def kept(of: K) -> T:
+        known = of.__dict__.setdefault("_kept", {})
+        if answer not in known:
+            known[answer] = answer(of)
+        found: T = known[answer]
+        return found
+
+    return kept
+
+
 class Timeline:
     """Questions about when things happened in one recording; each answer is computed once, on first use.
 
@@ -137,6 +161,26 @@ class Timeline:
             *kinds: Kinds of events.
         """
         return self.events.which(self.host.name, self.host.kind, test, *kinds)
+
+    @cached_property
+    def in_steps(self) -> BoolArray:
+        """Return for each host slice whether it starts inside a step."""
+        return _fixed(contains(self.steps.intervals, self.host.start_ns))
+
+    @cached_property
+    def in_loader(self) -> BoolArray:
+        """Return for each host slice whether it starts while the main thread is inside the loader's next."""
+        return _fixed(contains(self.loader_waits, self.host.start_ns))
+
+    @cached_property
+    def device_step(self) -> IntArray:
+        """Return for each device slice the step in which it starts, -1 outside."""
+        return self.steps.at(self.device.start_ns)
+
+    @cached_property
+    def kernel_class(self) -> npt.NDArray[np.int8]:
+        """Return for each device slice the place of its name's class in `uncork.kernels.CLASSES`."""
+        return kernel_classes(self.events, self.device.row)
 
     @cached_property
     def is_step_mark(self) -> BoolArray:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from uncork.events import Kind
-from uncork.intervals import contains, intersect, intervals, subtract, total_ns
+from uncork.intervals import intersect, intervals, subtract, total_ns
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.machine import Machine
 from uncork.operators import AUTOGRAD
@@ -37,7 +37,7 @@ class AnomalyChecks(Measurement):
             raise MissingEvidence("host")
         node = timeline.named(AUTOGRAD, Kind.CPU_OP)
         below = (host.parent >= 0) & node[np.maximum(host.parent, 0)]
-        below &= contains(timeline.steps.intervals, host.start_ns)
+        below &= timeline.in_steps
         tests = below & timeline.named("aten::isnan", Kind.CPU_OP)
         checks = np.flatnonzero(below & timeline.named(_CHECK, Kind.CPU_OP) & tests.any())
         spans = intersect(intervals(host.start_ns[checks], host.end_ns[checks]), timeline.steps.intervals)

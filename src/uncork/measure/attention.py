@@ -142,7 +142,7 @@ def _by_shape(parts: list[Operator], softmax: list[Operator]) -> tuple[list[Oper
     products = [part for part, made, taken in candidates if (made | taken) & whole]
     scores = [
         part
-        for part in parts
+        for part in (parts if whole else ())
         if part.name in (*_SOFTMAX, *_ON_SCORES)
         and len(shape := first_shape(part)) >= 3
         and (math.prod(shape), shape[-1]) in whole

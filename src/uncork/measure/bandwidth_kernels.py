@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from uncork.findings import Location
-from uncork.kernels import CLASSES, kernel_classes
-from uncork.ledger import device_causes
+from uncork.kernels import CLASSES
+from uncork.ledger import counts_for
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.whereabouts import locate
 
@@ -38,10 +38,10 @@ class BandwidthKernels(Measurement):
         device, steps = timeline.device, timeline.steps
         if not len(device):
             raise MissingEvidence("device")
-        rows = np.flatnonzero((steps.at(device.start_ns) >= 0) & (device_causes(timeline) == "bandwidth"))
+        rows = np.flatnonzero((timeline.device_step >= 0) & counts_for(timeline, "bandwidth"))
         dur = device.dur_ns[rows]
         count = max(len(steps), 1)
-        by_class = np.bincount(kernel_classes(timeline.events, device.row[rows]), dur, minlength=len(CLASSES))
+        by_class = np.bincount(timeline.kernel_class[rows], dur, minlength=len(CLASSES))
         order = np.argsort(-by_class, kind="stable")
         return cls(
             per_step=len(rows) / count,

@@ -6,7 +6,6 @@ import numpy as np
 import numpy.typing as npt
 
 from uncork.events import Kind
-from uncork.intervals import contains
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.timeline import Timeline
 
@@ -38,9 +37,9 @@ class BatchTypes(Measurement):
         types = table.texts("Input type")[host.row]
         if not (types >= 0).any():
             raise MissingEvidence("shapes")
-        inside = contains(timeline.steps.intervals, host.start_ns) & (host.track == timeline.main_track)
+        inside = timeline.in_steps & (host.track == timeline.main_track)
         inside &= (host.kind == Kind.CPU_OP) & (types >= 0)
-        loading = contains(timeline.loader_waits, host.start_ns)
+        loading = timeline.in_loader
         joins = _double(timeline, np.flatnonzero(inside & loading & timeline.named(_JOINS, Kind.CPU_OP)))
         named = timeline.named(_CASTS)
         casts = _double(timeline, np.flatnonzero(inside & ~loading & named))

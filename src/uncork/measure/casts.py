@@ -8,7 +8,7 @@ import numpy as np
 
 from uncork.events import Kind
 from uncork.findings import Location
-from uncork.intervals import EMPTY, contains, intersect, intervals, total_ns
+from uncork.intervals import EMPTY, intersect, intervals, total_ns
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.whereabouts import locate
 
@@ -49,7 +49,7 @@ class Casts(Measurement):
             raise MissingEvidence("host")
         eats = timeline.named(_EATS_CASTS, Kind.CPU_OP)
         casts = timeline.named("aten::_to_copy", Kind.CPU_OP)
-        casts &= contains(timeline.steps.intervals, host.start_ns)
+        casts &= timeline.in_steps
         places = np.flatnonzero(casts)
         # aten::linear > aten::to > aten::_to_copy: the operator is two above.
         through = np.where(host.parent[places] >= 0, host.parent[np.maximum(host.parent[places], 0)], -1)

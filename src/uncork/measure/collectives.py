@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from uncork.events import EventTable, Kind
 from uncork.intervals import covered_ns
-from uncork.kernels import CLASSES, kernel_classes
+from uncork.kernels import CLASSES
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.timeline import Timeline
 
@@ -134,7 +134,7 @@ class _Found:
 def _on_device(timeline: Timeline) -> _Found:
     """Return the collectives among the kernels."""
     table, device, host = timeline.events, timeline.device, timeline.host
-    rows = np.flatnonzero((kernel_classes(table, device.row) == CLASSES.index("comm")) & (device.kind == Kind.KERNEL))
+    rows = np.flatnonzero((timeline.kernel_class == CLASSES.index("comm")) & (device.kind == Kind.KERNEL))
     told = _told_by(timeline, device.launch[rows])
     facts = np.where((table.texts("Collective name")[device.row[rows]] >= 0) | (told < 0), device.row[rows], told)
     region = host.ancestor_where(timeline.named(_REGION), device.launch[rows])

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from uncork.events import Kind
 from uncork.findings import Location
 from uncork.frames import split_frame
-from uncork.intervals import contains, intersect, intervals, subtract, total_ns
+from uncork.intervals import intersect, intervals, subtract, total_ns
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.operators import is_compile
 from uncork.timeline import Timeline
@@ -54,7 +54,7 @@ class Compiled(Measurement):
         is_op = host.of_kind(Kind.CPU_OP, Kind.USER_ANNOTATION)
         if not is_op.any():
             raise MissingEvidence("host")
-        is_op &= contains(timeline.steps.intervals, host.start_ns)
+        is_op &= timeline.in_steps
         count = max(len(timeline.steps), 1)
         region = np.flatnonzero(is_op & timeline.named(REGION, Kind.CPU_OP, Kind.USER_ANNOTATION))
         working = is_op & timeline.named(is_compile, Kind.CPU_OP, Kind.USER_ANNOTATION)

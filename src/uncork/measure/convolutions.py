@@ -79,8 +79,7 @@ def _choices(rank: Rank) -> tuple[bool | None, bool | None]:
     benchmark = said if isinstance(said, bool) else None
     channels_last, most = None, -1
     groups = group_operators(rank.deep_calltree)
-    for group in range(len(groups)):
-        name = groups.name(group)
+    for group, name in enumerate(groups.names):
         if name in _BENCHMARK_AT:
             inputs = groups.argument(group, "Concrete Inputs")
             place = _BENCHMARK_AT[name]

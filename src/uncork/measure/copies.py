@@ -11,7 +11,7 @@ import numpy.typing as npt
 from uncork.events import Kind
 from uncork.findings import Location
 from uncork.intervals import Intervals, covered_ns
-from uncork.ledger import device_causes
+from uncork.ledger import counts_for
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.whereabouts import locate
 from uncork.operators import WAIT_CALL
@@ -85,8 +85,8 @@ class Copies(Measurement):
         device, steps = timeline.device, timeline.steps
         if not len(device):
             raise MissingEvidence("device")
-        step = steps.at(device.start_ns)
-        rows = np.flatnonzero((step >= 0) & (device_causes(timeline) == "copy"))
+        step = timeline.device_step
+        rows = np.flatnonzero((step >= 0) & counts_for(timeline, "copy"))
         names = timeline.events.names(device.row[rows])
         copies = _Rows(
             row=rows,

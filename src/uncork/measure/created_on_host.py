@@ -9,7 +9,7 @@ import numpy.typing as npt
 from uncork.events import Kind
 from uncork.findings import Location
 from uncork.intervals import covered_ns
-from uncork.ledger import device_causes
+from uncork.ledger import counts_for
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.whereabouts import locate
 from uncork.timeline import Timeline
@@ -55,7 +55,7 @@ class CreatedOnHost(Measurement):
             raise MissingEvidence("device")
         names = timeline.events.name_is(_TO_DEVICE)[device.row]
         rows = np.flatnonzero(
-            (device_causes(timeline) == "copy") & names & (timeline.launch_op >= 0)
+            counts_for(timeline, "copy") & names & (timeline.launch_op >= 0)
             & (device.start_ns >= steps.start_ns[0]) & (device.start_ns < steps.end_ns[-1])
         )  # fmt: skip
         creation = _creation(timeline, timeline.launch_op[rows])

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from uncork.events import Kind
 from uncork.intervals import Intervals, intersect, intervals, total_ns
-from uncork.kernels import CLASSES, kernel_classes
+from uncork.kernels import CLASSES
 from uncork.measure import Measurement, MissingEvidence, Rank
 
 
@@ -47,7 +47,7 @@ class DeviceTime(Measurement):
             raise MissingEvidence("device")
         # MTIA writes its copies as kernels of this name.
         kernel = (device.kind == Kind.KERNEL) & ~timeline.events.name_is("dma_request")[device.row]
-        collective = kernel & (kernel_classes(timeline.events, device.row) == CLASSES.index("comm"))
+        collective = kernel & (timeline.kernel_class == CLASSES.index("comm"))
 
         def spans(rows: npt.NDArray[np.bool_]) -> Intervals:
             return intervals(device.start_ns[rows], device.end_ns[rows])

@@ -10,7 +10,6 @@ from uncork.driving import driving_tracks
 from uncork.events import Kind
 from uncork.findings import Location
 from uncork.host_causes import TINY_OP_NS
-from uncork.intervals import contains
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.syncs import READS_BACK
 from uncork.measure.whereabouts import busiest_line
@@ -68,10 +67,8 @@ class Dispatch(Measurement):
         """Return the counts of a rank; without host operators there is nothing to count."""
         timeline = rank.timeline
         host, table = timeline.host, timeline.events
-        within = contains(timeline.steps.intervals, host.start_ns)
         # Threads that drive no step, as a metrics server's, make no operators of it.
-        within &= np.isin(host.track, driving_tracks(timeline))
-        within &= ~contains(timeline.loader_waits, host.start_ns)
+        within = timeline.in_steps & np.isin(host.track, driving_tracks(timeline)) & ~timeline.in_loader
         is_op = host.kind == Kind.CPU_OP
         if not is_op.any():
             raise MissingEvidence("host")

@@ -9,7 +9,6 @@ import numpy.typing as npt
 
 from uncork.events import Kind
 from uncork.findings import Location
-from uncork.intervals import contains
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.whereabouts import locate
 from uncork.operators import ATEN
@@ -87,8 +86,8 @@ def _outermost(timeline: Timeline) -> IntArray:
     host = timeline.host
     is_op = timeline.named(ATEN, Kind.CPU_OP)
     skip = timeline.named(_OF_OPTIMIZER)
-    mine = is_op & (host.track == timeline.main_track) & contains(timeline.steps.intervals, host.start_ns)
-    mine &= ~contains(timeline.loader_waits, host.start_ns)
+    mine = is_op & (host.track == timeline.main_track) & timeline.in_steps
+    mine &= ~timeline.in_loader
     places = np.flatnonzero(mine)
     inside = host.ancestor_where(is_op | skip, host.parent[places])
     return places[inside < 0]

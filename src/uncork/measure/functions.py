@@ -9,7 +9,6 @@ import numpy as np
 
 from uncork.events import Kind
 from uncork.frames import is_users, split_frame
-from uncork.intervals import contains
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.recording import FunctionTable
 
@@ -98,7 +97,7 @@ def _of_frames(rank: Rank) -> list[Function]:
     timeline, tree = rank.deep, rank.deep_calltree
     host, table = timeline.host, timeline.events
     is_frame = host.kind == Kind.PYTHON_FUNCTION
-    frames = np.flatnonzero(is_frame & contains(timeline.steps.intervals, host.start_ns))
+    frames = np.flatnonzero(is_frame & timeline.in_steps)
     if not len(frames):
         return []
     index = np.arange(len(host))

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from uncork.events import Kind
-from uncork.intervals import contains
 from uncork.measure import Measurement, MissingEvidence, Rank
 
 
@@ -34,7 +33,7 @@ class Garbage(Measurement):
         host = timeline.host
         calls = timeline.named("<built-in function collect>", Kind.PYTHON_FUNCTION)
         events = host.kind == Kind.GC
-        found = np.flatnonzero((events if events.any() else calls) & contains(timeline.steps.intervals, host.start_ns))
+        found = np.flatnonzero((events if events.any() else calls) & timeline.in_steps)
         if not events.any() and not calls.any():
             raise MissingEvidence("gc")
         dur = host.dur_ns[found]

@@ -50,12 +50,11 @@ class Inference(Measurement):
             if _NORM.match(part.name) and (flags.get(part.name, False) or _TRAINING_KERNEL.search(part.kernel))
         ]
         tree = rank.calltree
-        numbers = tree.timeline.events.ints("Sequence number")[tree.host.row]
         settings = rank.recording.run.settings if rank.recording.run else {}
         said = settings.get("training")
         return cls(
             forward_only=not any(part.phase in {"backward", "recompute", "optimizer"} for part in parts),
-            builds_graph=bool((numbers[tree.is_op] >= 0).any()),
+            builds_graph=bool((tree.sequence[tree.is_op] >= 0).any()),
             dropout_ns=sum(map(table.weight_ns, dropout)),
             norm_ns=sum(map(table.weight_ns, norms)),
             largest=max((*dropout, *norms), key=table.weight_ns, default=None),
@@ -68,8 +67,7 @@ def _training_flags(rank: Rank) -> dict[str, bool]:
     """Return for each kind of batch norm whether it is told to compute statistics, where inputs are recorded."""
     groups = group_operators(rank.deep_calltree)
     found: dict[str, bool] = {}
-    for group in range(len(groups)):
-        name = groups.name(group)
+    for group, name in enumerate(groups.names):
         if _NORM.match(name):
             inputs = groups.argument(group, "Concrete Inputs")
             if isinstance(inputs, list) and len(inputs) > _TRAINING_AT and inputs[_TRAINING_AT]:

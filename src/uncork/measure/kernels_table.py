@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from uncork.events import Kind
 from uncork.intervals import contains
-from uncork.kernels import CLASSES, kernel_classes
+from uncork.kernels import CLASSES
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.tensorcores import is_misaligned, matrix_precision
 
@@ -123,8 +123,8 @@ class KernelTable(Measurement):
 
 def _kinds(rank: Rank, inside: IntArray) -> list[str]:
     """Return the class of each device slice."""
-    device, table = rank.timeline.device, rank.timeline.events
-    codes = kernel_classes(table, device.row[inside])
+    device = rank.timeline.device
+    codes = rank.timeline.kernel_class[inside]
     labels = np.array([*CLASSES, "memcpy", "memset"])
     code = np.where(device.kind[inside] == Kind.GPU_MEMCPY, len(CLASSES), codes)
     code = np.where(device.kind[inside] == Kind.GPU_MEMSET, len(CLASSES) + 1, code)

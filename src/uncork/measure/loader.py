@@ -10,7 +10,7 @@ from uncork.events import Kind
 from uncork.intervals import covered_ns, intersect, intervals, subtract, total_ns
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.operators import LOADER_FRAME, is_loader
-from uncork.timeline import Timeline
+from uncork.timeline import Timeline, once
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
@@ -89,6 +89,7 @@ class LoaderWait(Measurement):
         return min(self.longest_ns / total, 1.0) if total else 0.0
 
 
+@once
 def next_calls(timeline: Timeline) -> IntArray:
     """Return the main thread's outermost slices of the DataLoader's next: the profiler's marks, else its frames."""
     host = timeline.host

@@ -8,10 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from uncork.calltree import CallTree
-from uncork.events import Kind
+from uncork.events import DEVICE_KINDS, Kind, distinct
 from uncork.formulas import FORMULAS, Work, work_of
 from uncork.intervals import Intervals, contains, intervals
-from uncork.timeline import Timeline
+from uncork.tensorcores import saves_arithmetic
+from uncork.timeline import Timeline, once
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
@@ -83,31 +84,30 @@ class OperatorGroups:
     def _device_below(self) -> IntArray:
         return self.tree.with_children(self.tree.device_ns)
 
-    def name(self, group: int) -> str:
-        """Return the operator's name."""
-        return self.tree.timeline.events.strings.text(int(self._codes["name"][group]))
+    @cached_property
+    def names(self) -> list[str]:
+        """Return the operators' names."""
+        return self.tree.timeline.events.names(self.tree.host.row[self.first])
 
     def argument(self, group: int, key: str) -> object:
         """Return a nested argument of the group's representative."""
         if key not in self._codes:
-            self._codes[key] = self.tree.timeline.events.texts(key)[self.tree.host.row[self.first]]
-        code = int(self._codes[key][group])
+            self._codes[key] = self.tree.timeline.events.texts(key)[self.tree.host.row[self.first]].tolist()
+        code = self._codes[key][group]
         return self.tree.timeline.events.strings.value(code) if code >= 0 else None
 
     @cached_property
-    def _codes(self) -> dict[str, IntArray]:
-        """Return the index of the text of each group's name, and of arguments asked for before."""
-        return {"name": self.tree.timeline.events.name[self.tree.host.row[self.first]].astype(np.int64)}
+    def _codes(self) -> dict[str, list[int]]:
+        """Return the index of the text of each group's argument, for those asked for before."""
+        return {}
 
     @cached_property
     def work(self) -> list[Work | None]:
         """Return the work of one call of each group, None where it has no formula or no shapes."""
-        found: list[Work | None] = []
-        for group in range(len(self)):
-            name = self.name(group)
-            inputs = [self.argument(group, key) for key in _INPUTS] if name in FORMULAS else [None] * 3
-            found.append(work_of(name, *inputs))
-        return found
+        return [
+            work_of(name, *(self.argument(group, key) for key in _INPUTS)) if name in FORMULAS else None
+            for group, name in enumerate(self.names)
+        ]
 
     @cached_property
     def counted(self) -> BoolArray:
@@ -138,8 +138,11 @@ class OperatorGroups:
         return np.bincount(self.group, amounts, minlength=len(self)).astype(np.int64)
 
     @cached_property
-    def kernels(self) -> list[tuple[str, ...]]:
-        """Return the kernels of each group, the longest first; of work that counts with those of what it calls."""
+    def kernels(self) -> tuple[list[str], BoolArray]:
+        """Return (the longest kernel of each group, or empty; whether any of them saves arithmetic).
+
+        To work that counts belong the kernels of what it calls too.
+        """
         device, table = self.tree.timeline.device, self.tree.timeline.events
         launcher = self.tree.timeline.launch_op
         group_of = np.full(len(self.tree.host), -1, np.int64)
@@ -154,13 +157,16 @@ class OperatorGroups:
         places = np.concatenate([linked, linked[apart]])
         places, groups = places[groups >= 0], groups[groups >= 0]
         names = table.name[device.row[places]].astype(np.int64)
-        pairs, back = np.unique(groups * (len(table.strings) + 1) + names, return_inverse=True)
-        spent = np.bincount(back, device.dur_ns[places], minlength=len(pairs))
-        found: list[list[str]] = [[] for _ in range(len(self))]
-        for place in np.argsort(-spent, kind="stable").tolist():
-            group, name = divmod(int(pairs[place]), len(table.strings) + 1)
-            found[group].append(table.strings.text(name))
-        return [tuple(group) for group in found]
+        pairs, back = np.unique(groups * len(table.strings) + names, return_inverse=True)
+        group, name = np.divmod(pairs, max(len(table.strings), 1))
+        order = np.lexsort((-np.bincount(back, device.dur_ns[places], minlength=len(pairs)), group))
+        first = order[np.flatnonzero(np.diff(group, prepend=-1))]
+        longest = [""] * len(self)
+        for place in first.tolist():
+            longest[group[place]] = table.strings.text(int(name[place]))
+        saves = np.zeros(len(self), bool)
+        saves[group[table.fitting(saves_arithmetic, *DEVICE_KINDS)[name]]] = True
+        return longest, saves
 
     @cached_property
     def memory_bytes(self) -> IntArray | None:
@@ -178,9 +184,12 @@ class OperatorGroups:
         return self.total(amount)
 
 
+_LARGEST_TABLE = 1 << 22
+"""Codes up to this are counted in a table, larger ones sorted."""
 _INPUTS = ("Input Dims", "Input type", "Concrete Inputs")
 
 
+@once
 def host_steps(timeline: Timeline) -> Intervals:
     """Return when the host is in the steps: where it runs ahead, steps are bounded by the device, long after it.
 
@@ -198,6 +207,15 @@ def host_steps(timeline: Timeline) -> Intervals:
     return intervals([start], [end])
 
 
+def _dense(codes: IntArray) -> IntArray:
+    """Return numbers from 0 without gaps in the order of some codes, equal ones for equal ones."""
+    size = int(codes.max(initial=0)) + 1
+    if size <= _LARGEST_TABLE:
+        return distinct(codes, size)[1]
+    return np.unique(codes, return_inverse=True)[1]
+
+
+@once
 def group_operators(tree: CallTree) -> OperatorGroups:
     """Return the groups of the operators that the host starts within the steps, with all that they launch."""
     host, table = tree.host, tree.timeline.events
@@ -212,7 +230,7 @@ def group_operators(tree: CallTree) -> OperatorGroups:
     )  # fmt: skip
     for column in columns:
         # Codes are made dense again after each column, so that the product never overflows.
-        _, key = np.unique(key * (int(column.max(initial=0)) + 2) + column + 1, return_inverse=True)
+        key = _dense(key * (int(column.max(initial=0)) + 2) + column + 1)
     order = np.argsort(host.dur_ns[slices], kind="stable")
     first = np.full(int(key.max(initial=-1)) + 1, -1, np.int64)
     first[key[order]] = slices[order]

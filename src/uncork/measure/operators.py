@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, ClassVar
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -20,14 +19,14 @@ from uncork.measure.operator import Operator
 from uncork.measure.operator_groups import OperatorGroups, group_operators
 from uncork.operators import LAUNCH_CALL, operator_class
 from uncork.roofline import OVER_PEAK_SHARE, roof
-from uncork.tensorcores import matrix_precision, saves_arithmetic
+from uncork.tensorcores import matrix_precision
+from uncork.timeline import once
 
 MOST_OPERATORS = 100
 MOST_PARTS = 8
 MOST_SHAPES_CHARACTERS = 400
-# The same names come back in thousands of parts.
-_kernel_class, _operator_class = lru_cache(4096)(kernel_class), lru_cache(4096)(operator_class)
-_matrix_precision, _saves_arithmetic = lru_cache(4096)(matrix_precision), lru_cache(4096)(saves_arithmetic)
+_matrix_precision = lru_cache(4096)(matrix_precision)  # the same names come back in thousands of parts
+_as_json = json.JSONEncoder(separators=(",", ":")).encode
 
 
 @dataclass(frozen=True)
@@ -89,26 +88,25 @@ class OperatorTable(Measurement):
         return self.weight_ns(operator) / self.step_ns if self.step_ns else 0.0
 
 
-_PARTS: WeakKeyDictionary[Rank, list[Operator]] = WeakKeyDictionary()
-
-
 def operator_parts(rank: Rank) -> list[Operator]:
     """Return every part of every operator of a rank, made once; raises `MissingEvidence` where there is none."""
-    if rank not in _PARTS:
-        groups = group_operators(rank.calltree)
-        known = peaks_of(rank.recording.devices)
-        steps = max(len(rank.timeline.steps), 1)
-        parts = [_part(groups, group, steps, known) for group in range(len(groups))]
-        _PARTS[rank] = parts if rank.deep is rank.timeline else _with_places(parts, rank, known)
-    if not _PARTS[rank]:
+    parts = _all_parts(rank)
+    if not parts:
         raise MissingEvidence("host")
-    return _PARTS[rank]
+    return parts
 
 
+@once
+def _all_parts(rank: Rank) -> list[Operator]:
+    known = peaks_of(rank.recording.devices)
+    parts = _parts(group_operators(rank.calltree), max(len(rank.timeline.steps), 1), known)
+    return parts if rank.deep is rank.timeline else _with_places(parts, rank, known)
+
+
+@once
 def deep_parts(rank: Rank) -> list[Operator]:
     """Return every part of every operator in the recording that knows places and shapes; times are sums over it."""
-    groups = group_operators(rank.deep_calltree)
-    return [_part(groups, group, 1, None) for group in range(len(groups))]
+    return _parts(group_operators(rank.deep_calltree), 1, None)
 
 
 def _launches(rank: Rank) -> bool:
@@ -121,71 +119,73 @@ def _weight(operator: Operator, on_device: bool) -> int:
     return operator.device_self_ns if on_device else operator.cpu_self_ns
 
 
-def _part(groups: OperatorGroups, group: int, steps: int, peaks: Peaks | None) -> Operator:
-    """Return the operators of one place and shape."""
-    tree = groups.tree
-    first = int(groups.first[group])
-    module, place = int(tree.module[first]), int(tree.place[first])
-    name, kernels = groups.name(group), groups.kernels[group]
-    kernel = next(iter(kernels), "")
-    memory = groups.memory_bytes
-    work, counted = groups.work[group], int(groups.counted_calls[group])
-    made = Operator(
-        name=name,
-        phase=PHASES[int(tree.phase[first])],
-        calls=int(groups.calls[group]),
-        calls_per_step=int(groups.calls[group]) / steps,
-        cpu_self_ns=int(groups.cpu_self_ns[group]) // steps,
-        cpu_total_ns=int(groups.cpu_total_ns[group]) // steps,
-        device_self_ns=int(groups.device_self_ns[group]) // steps,
-        device_total_ns=int(groups.device_total_ns[group]) // steps,
-        cpu_usual_ns=int(groups.cpu_usual_ns[group]) // steps,
-        module=tree.modules[module] if module >= 0 else None,
-        place=tree.places[place] if place >= 0 else None,
-        shapes=_shapes(groups.argument(group, "Input Dims")),
-        dtype=_dtype(groups.argument(group, "Input type")),
-        memory_bytes=None if memory is None else int(memory[group]) // steps,
-        kernel=kernel,
-        kernel_class=_kernel_class(kernel) if kernel else "",
-        op_class=_operator_class(name),
-    )
-    if work is None or not counted:
-        return made if work else replace(made, sizes=sizes_of(name, groups.argument(group, "Input Dims")))
-    if work.matrix and any(map(_saves_arithmetic, kernels)):
-        peaks = None
-    return _with_roof(made, work, counted / steps, int(groups.counted_device_ns[group]) / steps, peaks)
+def _parts(groups: OperatorGroups, steps: int, peaks: Peaks | None) -> list[Operator]:
+    """Return the operators of each place and shape."""
+    tree, memory = groups.tree, groups.memory_bytes
+    longest, saves = groups.kernels
+    sums = {name: (getattr(groups, name) // steps).tolist() for name in _SUMMED_NS}
+    columns = zip(
+        groups.names, longest, tree.phase[groups.first].tolist(), tree.module[groups.first].tolist(),
+        tree.place[groups.first].tolist(), groups.calls.tolist(), *sums.values(), strict=True,
+    )  # fmt: skip
+    found = []
+    for group, (name, kernel, phase, module, place, calls, *times) in enumerate(columns):
+        dims, work = groups.argument(group, "Input Dims"), groups.work[group]
+        counted = int(groups.counted_calls[group]) if work else 0
+        known: dict[str, Any] = {} if work else {"sizes": sizes_of(name, dims)}
+        if work and counted:
+            top = None if work.matrix and saves[group] else peaks
+            known = _against_roof(work, kernel, counted / steps, int(groups.counted_device_ns[group]) / steps, top)
+        found.append(
+            Operator(
+                name=name,
+                phase=PHASES[phase],
+                calls=calls,
+                calls_per_step=calls / steps,
+                **dict(zip(sums, times, strict=True)),
+                module=tree.modules[module] if module >= 0 else None,
+                place=tree.places[place] if place >= 0 else None,
+                shapes=_shapes(dims),
+                dtype=_dtype(groups.argument(group, "Input type")),
+                memory_bytes=None if memory is None else int(memory[group]) // steps,
+                kernel=kernel,
+                kernel_class=kernel_class(kernel) if kernel else "",
+                op_class=operator_class(name),
+                **known,
+            )
+        )
+    return found
 
 
-def _with_roof(operator: Operator, work: Work, calls: float, device_ns: float, peaks: Peaks | None) -> Operator:
-    """Return an operator with its work, and its roofline where the device is known and worked.
+def _against_roof(work: Work, kernel: str, calls: float, device_ns: float, peaks: Peaks | None) -> dict[str, Any]:
+    """Return an operator's fields of its work, and of its roofline where the device is known and worked.
 
     Args:
-        operator: Which.
         work: Of one call.
+        kernel: The operator's kernel.
         calls: Calls per step whose work counts.
         device_ns: Device time of those calls per step.
         peaks: What the device can do.
     """
     # A kernel's name tells fp32 from tf32, which tensors cannot.
-    precision = (_matrix_precision(operator.kernel) if work.matrix else "") or work.precision
+    precision = (_matrix_precision(kernel) if work.matrix else "") or work.precision
     top = roof(work, peaks, precision) if peaks and device_ns > 0 else None
     if top and not top.compute_bound and top.ns * calls > OVER_PEAK_SHARE * device_ns:
         # Tensors that lie in a cache, or the same one twice, move fewer bytes than the formula says.
         top = None
-    return replace(
-        operator,
-        sizes=work.sizes,
-        flop=int(work.flop * calls),
-        moved_bytes=int(work.moved_bytes * calls),
-        precision=precision,
-        roof_ns=int(top.ns * calls) if top else None,
-        roofline_share=top.ns * calls / device_ns if top else None,
-        compute_bound=top.compute_bound if top else None,
-    )
+    return {
+        "sizes": work.sizes,
+        "flop": int(work.flop * calls),
+        "moved_bytes": int(work.moved_bytes * calls),
+        "precision": precision,
+        "roof_ns": int(top.ns * calls) if top else None,
+        "roofline_share": top.ns * calls / device_ns if top else None,
+        "compute_bound": top.compute_bound if top else None,
+    }
 
 
 def _shapes(dims: object) -> str:
-    text = json.dumps(dims, separators=(",", ":")) if isinstance(dims, list) and dims else ""
+    text = _as_json(dims) if isinstance(dims, list) and dims else ""
     return text if len(text) <= MOST_SHAPES_CHARACTERS else text[: MOST_SHAPES_CHARACTERS - 1] + "…"
 
 
@@ -221,9 +221,8 @@ def _sum(parts: list[Operator]) -> Operator:
     )
 
 
-_SUMMED = (
-    *("calls", "calls_per_step", "cpu_self_ns", "cpu_total_ns", "cpu_usual_ns", "device_self_ns", "device_total_ns"),
-)
+_SUMMED_NS = ("cpu_self_ns", "cpu_total_ns", "cpu_usual_ns", "device_self_ns", "device_total_ns")
+_SUMMED = ("calls", "calls_per_step", *_SUMMED_NS)
 _SUMMED_IF_KNOWN = ("memory_bytes", "flop", "moved_bytes", "roof_ns")
 
 
@@ -281,7 +280,8 @@ def _joined(part: Operator, others: list[Operator], work: tuple[Work, float] | N
     )
     if part.flop is not None or work is None:
         return part
-    return _with_roof(part, work[0], part.calls_per_step * work[1], part.device_total_ns, peaks)
+    counted = part.calls_per_step * work[1]
+    return replace(part, **_against_roof(work[0], part.kernel, counted, part.device_total_ns, peaks))
 
 
 def _mean_work(groups: OperatorGroups, candidates: list[int]) -> tuple[Work, float] | None:

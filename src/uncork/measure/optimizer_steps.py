@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from uncork.events import Kind
-from uncork.intervals import contains, intersect, intervals, total_ns
+from uncork.intervals import intersect, intervals, total_ns
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.loader import under
 
@@ -42,7 +42,7 @@ class OptimizerSteps(Measurement):
         is_op = host.of_kind(Kind.CPU_OP, Kind.USER_ANNOTATION)
         if not is_op.any():
             raise MissingEvidence("host")
-        is_op &= contains(timeline.steps.intervals, host.start_ns)
+        is_op &= timeline.in_steps
         regions = np.flatnonzero(is_op & timeline.named(STEP, Kind.CPU_OP, Kind.USER_ANNOTATION))
         count = max(len(timeline.steps), 1)
         below = np.flatnonzero(is_op & under(timeline, regions))

@@ -1,11 +1,14 @@
 """PythonGaps: what Python does while no operator runs and the device waits, by the user's frame and by purpose."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
+from uncork.events import starting
 from uncork.findings import Location
 from uncork.frames import split_frame
 from uncork.intervals import covered_ns, intersect, intervals, total_ns, union
@@ -13,7 +16,7 @@ from uncork.ledger import Ledger
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.host_pieces import frame_location, has_frames, main_pieces, users_frames
 from uncork.measure.sampled import sampled_line
-from uncork.operators import INPUT_OUTPUT_FRAME, PREPARES_INPUT
+from uncork.operators import prepares_input, writes_out
 from uncork.recording import StackSample
 from uncork.timeline import Timeline
 
@@ -23,30 +26,45 @@ GAP_CAUSES = ("gc", "io", "py_prep", "py_short", "py_stack", "unexplained")
 """Causes of the ledger in which the host runs Python and no operator."""
 MOST_SITES = 32
 
-PURPOSES: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("debugger", re.compile(r"(^|/)(_?pydevd\w*|debugpy|pdb|bdb|coverage|trace)(/|\.py)")),
-    ("profiler", re.compile(r"torch/(autograd/profiler|profiler/)|(^|/)(cProfile|line_profiler|pyinstrument)(/|\.py)")),
-    ("anomaly", re.compile(r"torch/(autograd/anomaly_mode|fx/traceback)\.py|(^|/)traceback\.py|(^|/)linecache\.py")),
-    ("collect", re.compile(r"<built-in function collect>")),
-    (
-        "log",
-        re.compile(
-            INPUT_OUTPUT_FRAME.pattern
-            + r"|(^|/)(tqdm|rich|loguru|comet_ml|clearml|neptune|aim)/|<built-in method write of _io",
-            re.IGNORECASE,
+_LOGS = re.compile(
+    starting("tqdm rich loguru comet_ml clearml neptune aim", "^/", "/") + "|<built-in method write of _io"
+)
+
+
+def _logs(name: str) -> bool:
+    return writes_out(name) or bool(_LOGS.search(name.casefold()))
+
+
+Purposes = tuple[tuple[str, Callable[[str], object]], ...]
+_FILE = r"(/|\.py)"
+_PYDEVD = rf"\w*{_FILE}"
+PURPOSES: Purposes = tuple(
+    (purpose, re.compile(test).search if isinstance(test, str) else test)
+    for purpose, test in (
+        (
+            "debugger",
+            f"{starting('debugpy pdb bdb coverage trace', '^/', _FILE)}|{starting('pydevd _pydevd', '^/', _PYDEVD)}",
         ),
-    ),
-    ("prepare", PREPARES_INPUT),
-    ("optimizer", re.compile(r"torch/optim/")),
+        (
+            "profiler",
+            f"torch/(autograd/profiler|profiler/)|{starting('cProfile line_profiler pyinstrument', '^/', _FILE)}",
+        ),
+        (
+            "anomaly",
+            rf"torch/(autograd/anomaly_mode|fx/traceback)\.py|{starting('traceback linecache', '^/', '[.]py')}",
+        ),
+        ("collect", "<built-in function collect>"),
+        ("log", _logs),
+        ("prepare", prepares_input),
+        ("optimizer", "torch/optim/"),
+    )
 )
 """What runs below a frame of that name is for; of nested frames the innermost decides."""
-WRAPPERS: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("compiler", re.compile(r"torch/(_dynamo|_inductor|_functorch|fx)/")),
-    ("module", re.compile(r"torch/nn/modules/module\.py|torch/utils/hooks\.py")),
+WRAPPERS: Purposes = (
+    ("compiler", re.compile(r"torch/(_dynamo|_inductor|_functorch|fx)/").search),
+    ("module", re.compile(r"torch/nn/modules/module\.py|torch/utils/hooks\.py").search),
 )
 """Frames that call the program's own code: only their own time is theirs."""
-
-
 _OF_TORCH = re.compile(r"^torch/")
 
 
@@ -117,10 +135,11 @@ def gap_time(ledger: Ledger) -> IntArray:
     return union(*parts) if parts else intervals([], [])
 
 
-def purpose_of(name: str, among: tuple[tuple[str, re.Pattern[str]], ...] = PURPOSES) -> str:
+@lru_cache(maxsize=1 << 16)
+def purpose_of(name: str, among: Purposes = PURPOSES) -> str:
     """Return what a frame is there for, or empty where its name does not say."""
     folded = name.replace("\\", "/")
-    return next((purpose for purpose, pattern in among if pattern.search(folded)), "")
+    return next((purpose for purpose, fits in among if fits(folded)), "")
 
 
 def _has_purpose(name: str) -> bool:

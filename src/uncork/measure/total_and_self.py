@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from uncork.events import Kind
-from uncork.intervals import contains, covered_ns, intervals
+from uncork.intervals import covered_ns, intervals
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.operators import operator_class
 
@@ -42,9 +42,7 @@ class TotalAndSelf(Measurement):
         """Return the two leading operators of a rank."""
         timeline = rank.timeline
         host, table = timeline.host, timeline.events
-        ops = np.flatnonzero(
-            (host.kind == Kind.CPU_OP) & contains(timeline.steps.intervals, host.start_ns)
-        )
+        ops = np.flatnonzero((host.kind == Kind.CPU_OP) & timeline.in_steps)
         ops = ops[timeline.named(_is_operator, Kind.CPU_OP)[ops]]
         if not len(ops):
             raise MissingEvidence("host")

@@ -7,7 +7,6 @@ import numpy.typing as npt
 
 from uncork.calltree import CallTree
 from uncork.findings import Location
-from uncork.intervals import contains
 from uncork.measure import Rank
 
 IntArray = npt.NDArray[np.int64]
@@ -35,7 +34,7 @@ def busiest_line(rank: Rank) -> Location:
     """Return the user's line (where no line is known: the module) that most operators belong to."""
     tree = rank.deep_calltree
     timeline = rank.deep
-    ops = np.flatnonzero(tree.is_op & ~contains(timeline.loader_waits, timeline.host.start_ns))
+    ops = np.flatnonzero(tree.is_op & ~timeline.in_loader)
     place = tree.place[ops] if len(tree.places) else tree.module[ops]
     counts = np.bincount(place[place >= 0])
     if not len(counts):

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from uncork.calltree import BACKWARD_NODE
 from uncork.events import Kind
 from uncork.intervals import intervals, subtract, total_ns
-from uncork.ledger import device_causes
+from uncork.ledger import counts_for
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.timeline import Timeline
 
@@ -87,7 +87,7 @@ def _synced(timeline: Timeline, forward_ns: IntArray) -> int:
     table, device = timeline.events, timeline.device
     named = table.name_is(_SYNCS)
     if len(device):
-        reduces = named[device.row] & (device_causes(timeline) == "comm")
+        reduces = named[device.row] & counts_for(timeline, "comm")
         launch = device.launch[reduces]
         when = np.where(launch >= 0, timeline.host.start_ns[launch], device.start_ns[reduces])
     else:

@@ -8,7 +8,7 @@ import numpy as np
 
 from uncork.events import IntArray, Kind, Track
 from uncork.intervals import Intervals
-from uncork.kernels import CLASSES, kernel_classes
+from uncork.kernels import CLASSES
 from uncork.ledger import Ledger
 from uncork.measure.views.names import Names, printable
 from uncork.recording import SpanTable
@@ -190,7 +190,7 @@ def _stream_label(timeline: Timeline, slices: IntArray) -> str:
     dur = device.dur_ns[slices]
     whole = int(dur.sum()) or 1
     copies = np.isin(device.kind[slices], (Kind.GPU_MEMCPY, Kind.GPU_MEMSET))
-    comm = kernel_classes(timeline.events, device.row[slices]) == CLASSES.index("comm")
+    comm = timeline.kernel_class[slices] == CLASSES.index("comm")
     if int(dur[copies].sum()) > _MOSTLY * whole:
         return "page.track.stream_copy"
     return "page.track.stream_comm" if int(dur[comm & ~copies].sum()) > _MOSTLY * whole else "page.track.stream"
