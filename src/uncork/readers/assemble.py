@@ -27,7 +27,7 @@ def assemble(scanned: Scanned) -> tuple[EventTable, Counter[str]]:
     kind = kinds_of(scanned, names)
     keep = ~scanned.in_phase("ME")
     whole = scanned.in_phase("XB")
-    _drop(keep, (scanned.forms[:, 0] == 0)[scanned.form] | (whole & (scanned.name < 0)), "odd_events", repairs)
+    _drop(keep, scanned.in_phase("\0") | (whole & (scanned.name < 0)), "odd_events", repairs)
     _pair(scanned, keep, repairs)
     _drop(keep, (scanned.ts_ns == ABSENT) | (scanned.ts_ns == NOT_A_NUMBER), "no_time", repairs)
     _drop(keep, whole & (scanned.dur_ns == NOT_A_NUMBER), "not_a_number", repairs)

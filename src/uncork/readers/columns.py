@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -56,7 +57,15 @@ class Scanned:
 
     def in_phase(self, letters: str) -> npt.NDArray[np.bool_]:
         """Return which events are in one of some phases, (events,)."""
-        return np.isin(self.forms[:, 0], [ord(letter) for letter in letters])[self.form]
+        found = np.zeros(len(self), bool)
+        for letter in letters:
+            found |= self._phase == ord(letter)
+        return found
+
+    @cached_property
+    def _phase(self) -> npt.NDArray[np.uint8]:
+        """The phase letter of each event, (events,)."""
+        return self.forms[:, 0].astype(np.uint8)[self.form]
 
     def text(self, index: int) -> str:
         """Return a text, empty for -1."""

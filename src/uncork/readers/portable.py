@@ -4,25 +4,21 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Generic, TypeVar
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from uncork.events import SURROGATE, ArgColumn, Strings
+from uncork.events import ArgColumn, Strings
 from uncork.readers.columns import ABSENT, NOT_A_NUMBER, Scanned
+from uncork.readers.tokens import HUGE_NS, NUMBER_STARTS, kind_of, nanoseconds, time_of
 
 _NONE = msgspec.Raw(b"")
 _NEXT_EVENT = re.compile(rb"\}\s*,\s*(?=\{)")
 _EVENT_HERE = re.compile(rb"\s*\{")
 _SMALLEST_BATCH_BYTES = 2048
 _LARGEST_BATCH_BYTES = 1 << 20
-_EXACT = Context(prec=80)
-_HUGE_NS = 9_200_000_000_000_000_000
-"""The year 2261 in ns since the epoch, and the end of int64: a start beyond it was not written in µs."""
-
 
 _Key = TypeVar("_Key")
 
@@ -42,24 +38,8 @@ class _Event(msgspec.Struct, gc=False):
     args: dict[str, msgspec.Raw] | msgspec.UnsetType = msgspec.UNSET
 
 
-class _OddEvent(msgspec.Struct, gc=False):
-    """An event whose ``args`` may be anything."""
-
-    ph: msgspec.Raw = _NONE
-    cat: msgspec.Raw = _NONE
-    name: msgspec.Raw = _NONE
-    pid: msgspec.Raw = _NONE
-    tid: msgspec.Raw = _NONE
-    ts: msgspec.Raw = _NONE
-    dur: msgspec.Raw = _NONE
-    id: msgspec.Raw = _NONE
-    bp: msgspec.Raw = _NONE
-    args: msgspec.Raw = _NONE
-
-
 _EVENTS = msgspec.json.Decoder(list[_Event])
-_ARGS = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_ODD_EVENT = msgspec.json.Decoder(_OddEvent)
+_OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _WRONG = (msgspec.DecodeError, msgspec.ValidationError, RecursionError, UnicodeDecodeError)
 
 
@@ -120,12 +100,14 @@ class PortableScanner:
             self._add(_EVENTS.decode(b"[" + text + b"]"))
         except _WRONG:
             try:
-                odd = _ODD_EVENT.decode(text)
-                args = _ARGS.decode(odd.args) if bytes(odd.args)[:1] == b"{" else msgspec.UNSET
+                fields = _OBJECT.decode(text)
+                raw = fields.pop("args", _NONE)
+                args = _OBJECT.decode(raw) if bytes(raw)[:1] == b"{" else msgspec.UNSET
             except _WRONG:
                 return False
             self.repairs["odd_args"] += args is msgspec.UNSET
-            self._add([_Event(odd.ph, odd.cat, odd.name, odd.pid, odd.tid, odd.ts, odd.dur, odd.id, odd.bp, args)])
+            known = {key: fields[key] for key in _Event.__struct_fields__ if key in fields}
+            self._add([_Event(**known, args=args)])
         return True
 
     def finish(self, header: dict[str, object]) -> Scanned:
@@ -208,52 +190,10 @@ class PortableScanner:
             self.repairs["text_times"] += sum(token[:1] == b'"' for token in tokens)
         times = [nanoseconds(token) for token in tokens]
         for place, time in enumerate(times):
-            if not -_HUGE_NS < time < _HUGE_NS and time not in (ABSENT, NOT_A_NUMBER):
+            if not -HUGE_NS < time < HUGE_NS and time not in (ABSENT, NOT_A_NUMBER):
                 times[place], huge, _ = time_of(tokens[place])
                 self._huge += huge and starts
         return np.array(times, np.int64)
-
-
-def nanoseconds(token: bytes) -> int:
-    """Return a time written in µs in whole ns, rounded half up beyond the third decimal, never through a float."""
-    if not token:
-        return ABSENT
-    whole, _, part = token.partition(b".")
-    if len(part) <= 3:
-        try:
-            return int(whole + part.ljust(3, b"0"))
-        except ValueError:
-            pass
-    try:
-        exact = Decimal(token.strip(b'"').decode("ascii", "replace"))
-        if not exact.is_finite() or exact.adjusted() > 24:
-            return NOT_A_NUMBER
-        return int(_EXACT.multiply(exact, Decimal(1000)).to_integral_value(ROUND_HALF_UP))
-    except (InvalidOperation, ValueError):
-        return NOT_A_NUMBER
-
-
-def time_of(token: bytes) -> tuple[int, bool, bool]:
-    """Return a time in ns, whether its size shows that it was written in ns, and whether it had a fraction."""
-    time = nanoseconds(token)
-    huge = time not in (ABSENT, NOT_A_NUMBER) and not -_HUGE_NS < time < _HUGE_NS
-    if huge:
-        huge = abs(time) < _HUGE_NS * 1000
-        time = time // 1000 if huge else NOT_A_NUMBER
-    return time, huge, time != NOT_A_NUMBER and b"." in token
-
-
-def number_of(token: bytes) -> float:
-    """Return a JSON number: whole where it is written so and fits 64 bits, else the nearest float."""
-    return int(token) if _kind(token) == "ints" else float(token)
-
-
-def key_text(raw: bytes) -> str:
-    """Return a key of an object as text, its escapes undone."""
-    text = raw.decode("utf-8", "replace")
-    if "\\" in text:
-        text = SURROGATE.sub("\ufffd", str(json.loads(f'"{text}"', strict=False)))
-    return text
 
 
 def _phase(token: msgspec.Raw) -> int:
@@ -299,7 +239,7 @@ class _Argument:
         elif firsts <= {b"[", b"{"}:
             self._put("nested", rows, (self._ids[value] for value in values))
         else:
-            self._add_mixed(rows, values, numbers=not firsts - _NUMBER_STARTS)
+            self._add_mixed(rows, values, numbers=not firsts - NUMBER_STARTS)
 
     def _add_mixed(self, rows: npt.NDArray[np.int64], values: list[bytes], *, numbers: bool) -> None:
         if numbers:
@@ -310,7 +250,7 @@ class _Argument:
             else:
                 self._parts["ints"].append((rows, whole))
                 return
-        kinds = np.array([_kind(value) for value in values])
+        kinds = np.array([kind_of(value) for value in values])
         for kind in ("ints", "floats", "texts", "nested"):
             places = np.flatnonzero(kinds == kind)
             if len(places):
@@ -334,18 +274,3 @@ class _Argument:
             if parts
         }
         return ArgColumn(**joined)
-
-
-_NUMBER_STARTS = {bytes([byte]) for byte in b"-0123456789"}
-
-
-def _kind(value: bytes) -> str:
-    """Return which part of an `ArgColumn` a JSON value belongs to; empty for null."""
-    first = value[:1]
-    if first == b'"':
-        return "texts"
-    if first in _NUMBER_STARTS:
-        if any(mark in value for mark in (b".", b"e", b"E")):
-            return "floats"
-        return "ints" if len(value) < 19 or (len(value) < 40 and -(2**63) <= int(value) < 2**63) else "floats"
-    return "" if value == b"null" else "nested"

@@ -20,8 +20,8 @@ from libc.string cimport memcmp, memcpy, memset
 from uncork.events import ArgColumn, Strings
 from uncork.readers.columns import Scanned
 from uncork.readers.columns import ABSENT as _ABSENT, NOT_A_NUMBER as _NOT_A_NUMBER
-from uncork.readers.portable import key_text, number_of, time_of
 from uncork.readers.selection import merged
+from uncork.readers.tokens import key_text, number_of, time_of
 
 ctypedef const uint8_t* P
 

@@ -3,7 +3,6 @@
 import codecs
 import io
 import stat
-import zipfile
 import zlib
 from collections.abc import Callable
 from contextlib import suppress
@@ -191,6 +190,8 @@ def _rest_of_damaged(path: Path, given_bytes: int) -> bytes:
 
 def _zipped(file: BinaryIO, path: Path) -> BinaryIO:
     """Return the one trace in a zip archive; names in the archive are never used as paths."""
+    import zipfile
+
     try:
         archive = zipfile.ZipFile(file)
         members = [
