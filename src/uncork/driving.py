@@ -6,20 +6,21 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from uncork.events import Kind, distinct
-from uncork.intervals import Intervals, intervals, moments, subtract, union
+from uncork.events import Kind
+from uncork.intervals import Intervals, intervals, subtract, union
 from uncork.nesting import HostSlices
 from uncork.operators import (
     AUTOGRAD,
     CLASSES,
+    INPUT_OUTPUT_FRAME,
     INPUT_OUTPUT_REGION,
     OVERHEAD,
+    PREPARES_INPUT,
     TORCH_FRAME,
+    WAITING_FRAME,
     operator_classes,
-    prepares_input,
-    writes_out,
 )
-from uncork.timeline import Timeline, once
+from uncork.timeline import Timeline
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
@@ -87,19 +88,27 @@ class HostThreads:
 
     @property
     def python(self) -> Intervals:
-        """Return when the driving threads are in Python frames, but for stalls.
+        """Return when some driving thread is in Python frames, but for stalls and for waiting.
 
         A stall: PyTorch's own frame stands still, without an event, for `STALL_NS`; the machine did something else.
         """
-        host, stalls = self.host, []
+        host, active, stalls = self.host, [], []
         for track in self.tracks:
-            rows = np.flatnonzero(host.track == track)
-            bounds = moments(host.start_ns[rows], host.end_ns[rows])
+            on_track = host.track == track
+            rows = np.flatnonzero(on_track)
+            bounds = np.unique(np.concatenate([host.start_ns[rows], host.end_ns[rows]]))
             long = np.flatnonzero(np.diff(bounds) >= STALL_NS)
             inner = host.innermost(np.full(len(long), track), bounds[long])
             still = (inner >= 0) & self._of_torch[inner]
             stalls.append(intervals(bounds[long[still]], bounds[long[still] + 1]))
-        return subtract(self.spans(self.frame), union(*stalls))
+            active.append(subtract(self.spans(self.frame & on_track), self.spans(self.waits & on_track)))
+        return subtract(union(*active), union(*stalls))
+
+    @cached_property
+    def waits(self) -> BoolArray:
+        """Return which frames wait for another thread, process or machine."""
+        found: BoolArray = self.timeline.named(WAITING_FRAME, Kind.PYTHON_FUNCTION)
+        return found
 
     @cached_property
     def _of_torch(self) -> BoolArray:

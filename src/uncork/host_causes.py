@@ -57,6 +57,7 @@ def idle_claims(timeline: Timeline) -> Claims:
     yield "dispatch", working
     yield "py_short", _short_gaps(working, timeline)
     yield "py_stack", idle.python
+    yield "unrecorded", idle.spans(idle.waits)
 
 
 def cpu_claims(timeline: Timeline) -> Claims:
@@ -85,6 +86,7 @@ def cpu_claims(timeline: Timeline) -> Claims:
     yield "comm", own.spans(own.named("comm"), elsewhere=True)
     yield "py_short", short
     yield "py_stack", own.python
+    yield "unrecorded", own.spans(own.waits)
 
 
 def _cpu_work(timeline: Timeline, own: HostThreads, own_ns: IntArray) -> dict[str, BoolArray]:
@@ -169,14 +171,12 @@ def _heavy(timeline: Timeline, idle: HostThreads) -> BoolArray:
     works = (idle.kind == Kind.CPU_OP) & (idle.named("compute") | idle.named("memory"))
     works &= ~idle.op(ALLOCATES) & ~idle.op(READS_BACK)
     long = (host.self_ns >= HEAVY_OP_NS) & (2 * host.self_ns >= host.dur_ns)
-    launches: BoolArray = idle.kind == Kind.RUNTIME
+    launches = idle.kind == Kind.RUNTIME
     launches[timeline.launch_op[timeline.launch_op >= 0]] = True
     if not launches.any():
         # Nothing tells the operators that work on the host from those that launch work.
-        return launches
-    found: BoolArray = works & long
-    if found.any():
-        found &= ~enclosing(host, launches)
+        return np.zeros(len(host), bool)
+    found: BoolArray = works & long & ~enclosing(host, launches)
     return found
 
 

@@ -106,10 +106,20 @@ TORCH_FRAME = re.compile(
 )
 """Python frames of PyTorch itself: none of them takes milliseconds without calling anything."""
 
+WAITING_FRAME = re.compile(
+    r"(^|[/\\\\])(queue|threading|selectors|socket|ssl|subprocess|asyncio[/\\\\]\w+|concurrent[/\\\\]futures[/\\\\]_base"
+    r"|multiprocessing[/\\\\](connection|queues|synchronize|popen_\w+|process))\.py\(\d+\): "
+    r"(get|_?wait\w*|_?select|_?recv\w*|read\w*|accept|join|result|_?poll|acquire)$"
+    r"|^<built-in method (acquire|poll|select|control|recv\w*|accept|read|wait\w*) of "
+    r"(_thread|select|_?socket|_?ssl|_multiprocessing|posix)"
+)
+"""Python frames in which a thread waits for another thread, process or machine: a request, a result."""
+
 LOADER_FRAME = re.compile(r"torch/utils/data/dataloader\.py\(\d+\): (__next__|_next_data|_get_data)", re.IGNORECASE)
-_WRITES = re.compile(
-    r"torch/serialization\.py\(\d+\): (_?save|load)|tensorboard\S*\(\d+\): |wandb\S*\(\d+\): |mlflow\S*\(\d+\): "
-    r"|logging/__init__\S*\(\d+\): |checkpoint\S*\(\d+\): _?(save|load)|<built-in (function|method) (print|fsync)"
+INPUT_OUTPUT_FRAME = re.compile(
+    r"torch/serialization\.py\(\d+\): (_?save|load)|(tensorboard|wandb|mlflow|logging/__init__)\S*\(\d+\): "
+    r"|checkpoint\S*\(\d+\): _?(save|load)|<built-in (function|method) (print|fsync)",
+    re.IGNORECASE,
 )
 INPUT_OUTPUT_REGION = re.compile(r"checkpoint.*(save|load|writ)|(save|load|writ).*checkpoint|save_model", re.IGNORECASE)
 

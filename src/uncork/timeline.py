@@ -363,8 +363,10 @@ class Timeline:
         while (above := host.ancestor_where(is_op, host.parent[outer : outer + 1])[0]) >= 0:
             outer = above
         start = int(host.start_ns[outer])
-        if int(device.start_ns[0]) - int(host.start_ns[launch]) > QUEUED_BEFORE_NS:
-            start = int(device.start_ns[0])
+        launched = int(host.start_ns[launch])
+        first = int(device.start_ns[np.searchsorted(device.start_ns, launched).clip(max=len(device) - 1)])
+        if first - launched - covered_ns(self.device_busy, launched, first) > QUEUED_BEFORE_NS:
+            start = first
         if start > end:
             # The clocks disagree: all that is left is when the device worked.
             start = int(device.start_ns[0])

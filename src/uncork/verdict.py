@@ -129,7 +129,9 @@ def _doubt(job: Job, main: Bottleneck, quality: Sequence[Quality]) -> Message | 
         params = {"ranks": _spelt(late.ranks), "wait_share": late.wait_share}
         return Message(f"verdict.undetermined.{late_key(late.ranks)}", params)
     if job.unknown > KNOWN_SHARE and not _stands_alone(job, main):
-        return Message("verdict.undetermined.unexplained", {"unknown_share": job.unknown})
+        waits = sum(one.share("unrecorded") - one.share("unexplained") for one in job.ledgers) > 0
+        kind = "waiting" if waits else "unexplained"
+        return Message(f"verdict.undetermined.{kind}", {"unknown_share": job.unknown})
     lost = max((one.share_affected or 0.0 for one in quality if one.id == "lost-events"), default=0.0)
     if main in IDLE_CLASSES and job.shares[main] - _hidden(job, lost) <= max(
         job.shares[one] for one in CLASSES if one is not main

@@ -30,7 +30,7 @@ _NAMES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("all_gather", r"all_?gather"),
         ("all_reduce", r"all_?reduce|cross_device_reduce|(one|two)_?shot"),
         ("broadcast", r"broadcast|bcast"),
-        ("send_recv", r"send_?recv|^(i?send|i?recv)|coalesced"),
+        ("send_recv", r"send_?recv|(^|[^a-z])i?(send|recv)([^a-z]|$)|coalesced"),
         ("gather", r"gather"),
         ("scatter", r"scatter"),
         ("reduce", r"reduce"),
