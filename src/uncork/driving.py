@@ -6,21 +6,21 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from uncork.events import Kind
-from uncork.intervals import Intervals, intervals, subtract, union
+from uncork.events import Kind, distinct
+from uncork.intervals import Intervals, intervals, moments, subtract, union
 from uncork.nesting import HostSlices
 from uncork.operators import (
     AUTOGRAD,
     CLASSES,
-    INPUT_OUTPUT_FRAME,
     INPUT_OUTPUT_REGION,
     OVERHEAD,
-    PREPARES_INPUT,
     TORCH_FRAME,
     WAITING_FRAME,
     operator_classes,
+    prepares_input,
+    writes_out,
 )
-from uncork.timeline import Timeline
+from uncork.timeline import Timeline, once
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
@@ -96,7 +96,7 @@ class HostThreads:
         for track in self.tracks:
             on_track = host.track == track
             rows = np.flatnonzero(on_track)
-            bounds = np.unique(np.concatenate([host.start_ns[rows], host.end_ns[rows]]))
+            bounds = moments(host.start_ns[rows], host.end_ns[rows])
             long = np.flatnonzero(np.diff(bounds) >= STALL_NS)
             inner = host.innermost(np.full(len(long), track), bounds[long])
             still = (inner >= 0) & self._of_torch[inner]
@@ -107,8 +107,7 @@ class HostThreads:
     @cached_property
     def waits(self) -> BoolArray:
         """Return which frames wait for another thread, process or machine."""
-        found: BoolArray = self.timeline.named(WAITING_FRAME, Kind.PYTHON_FUNCTION)
-        return found
+        return self.timeline.named(WAITING_FRAME, Kind.PYTHON_FUNCTION)
 
     @cached_property
     def _of_torch(self) -> BoolArray:

@@ -171,12 +171,14 @@ def _heavy(timeline: Timeline, idle: HostThreads) -> BoolArray:
     works = (idle.kind == Kind.CPU_OP) & (idle.named("compute") | idle.named("memory"))
     works &= ~idle.op(ALLOCATES) & ~idle.op(READS_BACK)
     long = (host.self_ns >= HEAVY_OP_NS) & (2 * host.self_ns >= host.dur_ns)
-    launches = idle.kind == Kind.RUNTIME
+    launches: BoolArray = idle.kind == Kind.RUNTIME
     launches[timeline.launch_op[timeline.launch_op >= 0]] = True
     if not launches.any():
         # Nothing tells the operators that work on the host from those that launch work.
-        return np.zeros(len(host), bool)
-    found: BoolArray = works & long & ~enclosing(host, launches)
+        return launches
+    found: BoolArray = works & long
+    if found.any():
+        found &= ~enclosing(host, launches)
     return found
 
 

@@ -34,6 +34,8 @@ BANDWIDTH = frozenset({"norm", "elementwise", "reduce", "softmax", "copy", "opti
 MATRIX_VECTOR = re.compile(r"(?<!cublas)gemv", re.IGNORECASE)
 """Products of a matrix and a vector read each weight for two FLOP: bound by memory on any device (ridge: over 50)."""
 
+_ANY = r"\s\S"
+_TO_LAYOUT = "_?(to|2)_?(nchw|nhwc|ncdhw|ndhwc|kcrs|krsc)"
 # The order decides: names of fused kernels hold several of these words, and the first is what the kernel is about.
 # Words from the kernels of PyTorch, cuDNN, cuBLAS, CUTLASS, MIOpen, rocBLAS, Triton, FBGEMM, Ascend and MTIA.
 _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(

@@ -16,8 +16,8 @@ from uncork.events import Kind
 from uncork.findings import Bottleneck
 from uncork.host_causes import cpu_claims, idle_claims
 from uncork.intervals import Intervals, covered_ns, intersect, intervals, subtract, union
-from uncork.kernels import BANDWIDTH, CLASSES, COMPUTE, MATRIX_VECTOR, kernel_classes
-from uncork.timeline import Timeline
+from uncork.kernels import BANDWIDTH, CLASSES, COMPUTE, MATRIX_VECTOR
+from uncork.timeline import Timeline, once
 
 IntArray = npt.NDArray[np.int64]
 
@@ -132,27 +132,36 @@ def paint(
 
 
 def device_claims(timeline: Timeline) -> Iterator[tuple[str, Intervals]]:
-    """Yield what the device does, by cause: arithmetic before memory, both before what they hide."""
+    """Yield what the device does, by cause."""
     device = timeline.device
-    cause = device_causes(timeline)
-    for name in ("gemm", "other_kernel", "bandwidth", "comm", "copy"):
-        rows = cause == name
+    for name in DEVICE_CAUSES:
+        rows = counts_for(timeline, name)
         yield name, intervals(device.start_ns[rows], device.end_ns[rows])
 
 
-def device_causes(timeline: Timeline) -> npt.NDArray[np.str_]:
-    """Return the cause that each device slice's time counts for, empty for waits, shape (slices,)."""
-    table, device = timeline.events, timeline.device
-    by_class = np.array([_KERNEL_CAUSE[kind] for kind in CLASSES])
-    cause = by_class[kernel_classes(table, device.row)]
-    cause[table.name_is(MATRIX_VECTOR)[device.row]] = "bandwidth"
+def counts_for(timeline: Timeline, cause: str) -> npt.NDArray[np.bool_]:
+    """Return for each device slice whether its time counts for one of `DEVICE_CAUSES`."""
+    found: npt.NDArray[np.bool_] = _device_causes(timeline) == DEVICE_CAUSES.index(cause)
+    return found
+
+
+@once
+def _device_causes(timeline: Timeline) -> npt.NDArray[np.int8]:
+    """Return the place in `DEVICE_CAUSES` of what each device slice's time counts for, -1 for waits."""
+    device = timeline.device
+    code = DEVICE_CAUSES.index
+    cause = np.array([code(_KERNEL_CAUSE[kind]) for kind in CLASSES], np.int8)[timeline.kernel_class]
+
+    def named(pattern: re.Pattern[str], *kinds: Kind) -> npt.NDArray[np.bool_]:
+        return timeline.events.which(timeline.events.name[device.row], device.kind, pattern, *kinds)
+
+    cause[named(MATRIX_VECTOR)] = code("bandwidth")
     # MTIA writes what a stream waits for as kernels; waiting is no work.
-    cause[table.name_is(_WAITS)[device.row]] = ""
-    cause[device.kind == Kind.GPU_MEMSET] = "bandwidth"
-    copies = device.kind == Kind.GPU_MEMCPY
-    to_peer = table.name_is(_TO_PEER)[device.row]
-    within = table.name_is(_WITHIN)[device.row]
-    cause[copies] = np.select([to_peer[copies], within[copies]], ["comm", "bandwidth"], "copy")
+    cause[named(_WAITS)] = -1
+    cause[device.kind == Kind.GPU_MEMSET] = code("bandwidth")
+    cause[device.kind == Kind.GPU_MEMCPY] = code("copy")
+    cause[named(_WITHIN, Kind.GPU_MEMCPY)] = code("bandwidth")
+    cause[named(_TO_PEER, Kind.GPU_MEMCPY)] = code("comm")
     return cause
 
 

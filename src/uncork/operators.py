@@ -116,10 +116,9 @@ WAITING_FRAME = re.compile(
 """Python frames in which a thread waits for another thread, process or machine: a request, a result."""
 
 LOADER_FRAME = re.compile(r"torch/utils/data/dataloader\.py\(\d+\): (__next__|_next_data|_get_data)", re.IGNORECASE)
-INPUT_OUTPUT_FRAME = re.compile(
-    r"torch/serialization\.py\(\d+\): (_?save|load)|(tensorboard|wandb|mlflow|logging/__init__)\S*\(\d+\): "
-    r"|checkpoint\S*\(\d+\): _?(save|load)|<built-in (function|method) (print|fsync)",
-    re.IGNORECASE,
+_WRITES = re.compile(
+    r"torch/serialization\.py\(\d+\): (_?save|load)|tensorboard\S*\(\d+\): |wandb\S*\(\d+\): |mlflow\S*\(\d+\): "
+    r"|logging/__init__\S*\(\d+\): |checkpoint\S*\(\d+\): _?(save|load)|<built-in (function|method) (print|fsync)"
 )
 INPUT_OUTPUT_REGION = re.compile(r"checkpoint.*(save|load|writ)|(save|load|writ).*checkpoint|save_model", re.IGNORECASE)
 
