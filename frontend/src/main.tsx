@@ -128,7 +128,7 @@ function App({ page }: { page: PageData }) {
       <Tabs tab={tab} open={open} help={() => setHelp(!help)} command={page.command} />
       <h2 class="on-paper">{say(`page.tab.${tab}`)}</h2>
       {help && <Help />}
-      {page.several_ranks && OF_ONE_RANK.has(tab) && <RankChoice ranks={page.shown_ranks} rank={rank} choose={showRank} />}
+      {page.several_ranks && OF_ONE_RANK.has(tab) && <RankChoice ranks={page.shown_ranks} leftOut={page.ranks_left_out} rank={rank} choose={showRank} />}
       <div role="tabpanel" id="panel" aria-labelledby={`tab-${tab}`}>
         {tab === 'compare' && <CompareView data={page.compare} language={language} />}
         {tab === 'timeline' && <Loaded data={trace} empty="page.timeline.empty">{data => <TimelineView trace={data} matches={page.findings} titles={page.finding_titles[language]} goTo={goTo} stamp={stamp} more={page.served ? more : null} />}</Loaded>}
@@ -167,7 +167,7 @@ function Tabs({ tab, open, help, command }: { tab: Tab; open: (tab: Tab) => void
 }
 
 /** Which rank is shown, of those that are here: each tells what it stands for. */
-function RankChoice({ ranks, rank, choose }: { ranks: number[]; rank: number; choose: (rank: number) => void }) {
+function RankChoice({ ranks, leftOut, rank, choose }: { ranks: number[]; leftOut: number[]; rank: number; choose: (rank: number) => void }) {
   const meaning = (index: number) => say(index === 0 ? 'page.rank.most' : index === ranks.length - 1 ? 'page.rank.least' : 'page.rank.median');
   return (
     <p class="rank muted">
@@ -177,6 +177,7 @@ function RankChoice({ ranks, rank, choose }: { ranks: number[]; rank: number; ch
           {ranks.map((one, index) => <option value={String(one)} selected={one === rank}>{`${say('page.ranks.rank', { rank: one })}${ranks.length > 1 ? ` · ${meaning(index)}` : ''}`}</option>)}
         </select>
       </label>
+      {leftOut.length > 0 && ` ${say('page.ranks.left_out', { ranks: leftOut.join(', ') })}`}
     </p>
   );
 }

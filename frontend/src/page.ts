@@ -38,6 +38,8 @@ export type PageData = {
   late_ranks: number[];
   /** Ranks whose timeline, flame graph and steps are here: with most, median and least time of their own. */
   shown_ranks: number[];
+  /** Ranks that the page had no room for. */
+  ranks_left_out: number[];
   several_ranks: boolean;
   /** Whether a server stands behind the page that has what was left out. */
   served: boolean;

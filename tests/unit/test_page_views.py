@@ -1,5 +1,7 @@
 """What the page draws, worked out by hand from sketches: lanes, links, details, sentences, flame graphs, steps."""
 
+import random
+import string
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +12,7 @@ from tests.unit.reports import starved_report
 from uncork.events import IntArray
 from uncork.findings import Location
 from uncork.measure import MissingEvidence, Rank
+from uncork.measure.views.by_frames import by_frames
 from uncork.measure.views.curves import sampled_curves
 from uncork.measure.views.flame_view import FlameView, parents, with_children
 from uncork.measure.views.lanes import _sublanes
@@ -156,6 +159,49 @@ def test_where_even_three_steps_are_too_many_the_longest_events_are_shown(monkey
     (note,) = meta["left_out"]  # type: ignore[misc]
     assert note["id"] == "page.timeline.longest_only"  # type: ignore[index]
     assert 2 * MS <= note["params"]["least_ns"] <= 6 * MS  # type: ignore[index]
+
+
+def test_frames_of_the_deep_window_name_the_longest_gaps() -> None:
+    """Gaps of 2 and 6 ms in each step of 10; in a deep window 12 of 20 ms are Python's: 12 of both steps' 16 are told.
+
+    The two gaps of 6 ms take them up; those of 2 stay unexplained. Without frames elsewhere nothing is named.
+    """
+    (light,) = sketch("steps 2 x 10ms\n  main 0ms..1ms aten::mm\n  main 3ms..4ms aten::mm\n")
+    (deep,) = sketch("with stacks\nsteps 1 x 20ms\n  main 0ms..20ms train.py(8): main\n  main 0ms..8ms aten::mm\n")
+    ledger, notes = by_frames(Rank(replace(light, deep=deep)))
+    assert notes == [{"id": "page.timeline.told.py_stack"}]
+    assert np.diff(ledger.intervals["py_stack"]).ravel().tolist() == [6 * MS, 6 * MS]
+    assert np.diff(ledger.intervals["unexplained"]).ravel().tolist() == [2 * MS, 2 * MS]
+    assert by_frames(Rank(light))[1] == []
+
+
+def test_a_block_never_outgrows_its_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With room for 3,000 bytes, 2,000 names of 300 letters drawn at random take fewer events, and that is said."""
+    monkeypatch.setattr("uncork.measure.views.timeline_view.MOST_BLOCK_BYTES", 3_000)
+    monkeypatch.setattr("uncork.measure.views.timeline_view._FEWEST_EVENTS", 10)
+    monkeypatch.setattr("uncork.measure.views.timeline_view.MOST_EVENTS", 2_000)
+    luck = random.Random(1)
+    lines = [
+        f"  main {at * 5}us..{at * 5 + 1 + at % 3}us {''.join(luck.choices(string.ascii_letters, k=300))}"
+        for at in range(2_000)
+    ]
+    view = TimelineView.of(_rank("\n".join(["steps 1 x 10ms", *lines])))
+    meta, columns = unpack(view.block)
+    assert len(view.block) <= 3_000
+    assert 2_000 - 100 < view.left_out < 2_000
+    assert {note["id"] for note in meta["left_out"]} == {"page.timeline.longest_only"}  # type: ignore[attr-defined]
+    assert len(meta["names"]) <= len(columns["name"])  # type: ignore[arg-type]
+
+
+def test_names_too_long_in_all_are_cut_but_no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Room for 60 characters and three names: 20 each; a key of the catalogue stays whole."""
+    monkeypatch.setattr("uncork.measure.views.names.MOST_IN_ALL", 60)
+    names = Names()
+    for text in ("a" * 50, "unused" * 9, "cause.data_loading.and.more", "short"):
+        names.number(text, "op")
+    (numbers,) = names.keep(np.array([3, 0, 2, 0]))
+    assert names.texts == ["a" * 19 + "…", "cause.data_loading.and.more", "short"]
+    assert numbers.tolist() == [2, 0, 1, 0]
 
 
 def test_slivers_do_not_part_a_stretch() -> None:

@@ -5,13 +5,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from tests.unit.reports import starved_report
 from tests.web.conftest import HOSTILE, Page
 from uncork.compare import compare
+from uncork.errors import UncorkError
+from uncork.findings import Bottleneck, Location
 from uncork.locale import say
+from uncork.measure.views.steps_view import StepsView
 from uncork.pipeline import analyze_recordings
-from uncork.render import Options
+from uncork.render import Options, renderers
+from uncork.render.evidence import view_of
 from uncork.render.html import render, render_compared
 from uncork.report import Report, to_json
 from uncork.testing import sketch
@@ -189,6 +195,103 @@ def test_the_flame_graph_widths_are_device_times(new_page: Any, html: Path) -> N
     assert "12.4 ms · 100 %" in text
 
 
+def test_every_place_is_reached_by_keys(new_page: Any, html: Path) -> None:
+    """Tab leads to the views, arrows from one to the next; in the timeline arrows select, Enter folds, N goes on."""
+    page = new_page().open(html)
+    page.tab.focus("#tab-timeline")
+    page.tab.keyboard.press("ArrowRight")
+    assert page.tab.evaluate("document.activeElement.id") == "tab-flame"
+    page.tab.keyboard.press("ArrowLeft")
+    page.tab.wait_for_selector("canvas.lanes")
+    page.tab.focus("canvas.lanes")
+    page.tab.evaluate(
+        "window.uncorkTimeline.select(window.uncorkTimeline.trace.tracks.find(one => one.meta.main).first)"
+    )
+    page.tab.keyboard.press("ArrowRight")
+    assert page.timeline("t.selected - t.trace.tracks.find(one => one.meta.main).first") == 1
+    rows = page.timeline("t.layout.scrolled.lanes.length")
+    page.tab.keyboard.press("Enter")
+    assert page.timeline("t.layout.scrolled.lanes.length") < rows
+    page.tab.keyboard.press("Enter")
+    assert page.timeline("t.layout.scrolled.lanes.length") == rows
+    page.tab.keyboard.press("n")
+    assert page.timeline("t.measure !== null")
+    assert page.tab.locator(".details").get_attribute("aria-live") == "polite"
+
+
+def test_those_who_do_not_see_the_canvas_hear_its_rows(new_page: Any, html: Path) -> None:
+    """The canvas is described by the names of its rows and by its keys."""
+    page = new_page().open(html)
+    described = page.tab.locator("canvas.lanes").get_attribute("aria-describedby").split()
+    text = " ".join(page.tab.locator(f"#{one}").text_content() for one in described)
+    for part in ("stream 7", "main thread", say("en", "page.track.causes"), "W S"):
+        assert part in text, part
+
+
+def test_each_row_of_findings_says_which(new_page: Any, html: Path, report: Report) -> None:
+    """Rows of findings are labelled with number and title, in the language that is on; a click on one goes there."""
+    page = new_page().open(html)
+    heads = "t.layout.pinned.heads.map(one => one.text)"
+    number = page.timeline("t.marks.findings[0]")
+    assert f"{number + 1}  {to_json(report, 'en')['findings'][number]['title']}" in page.timeline(heads)
+    page.tab.click("[data-act=language]")
+    assert f"{number + 1}  {to_json(report, 'zh')['findings'][number]['title']}" in page.timeline(heads)
+    page.tab.locator("canvas.lanes").scroll_into_view_if_needed()
+    page.tab.locator("canvas.lanes").click(position={"x": 60, "y": page.timeline("t.top - t.layout.pinned.height + 8")})
+    longest = "Math.max(...[...t.marks.dur].slice(t.marks.rows[0].first, t.marks.rows[0].last))"
+    assert page.timeline("t.measure.to - t.measure.from") == page.timeline(longest)
+
+
+@pytest.mark.parametrize("view", ["timeline", "flame", "memory"])
+def test_a_picture_is_saved(new_page: Any, html: Path, view: str) -> None:
+    """The button saves what the canvas shows as a PNG of its size."""
+    page = new_page().open(html, f"view={view}")
+    page.tab.wait_for_timeout(300)
+    with page.tab.expect_download() as caught:
+        page.tab.get_by_role("button", name=say("en", "page.save_png")).first.click()
+    assert caught.value.suggested_filename == f"uncork-{view}.png"
+    data = Path(caught.value.path()).read_bytes()
+    canvas = page.tab.locator("#panel canvas").first
+    assert data.startswith(b"\x89PNG")
+    assert int.from_bytes(data[16:20], "big") == canvas.evaluate("one => one.width")
+    assert page.errors == []
+
+
+def test_a_place_is_copied_as_a_command(new_page: Any, report: Report, tmp_path: Path) -> None:
+    """What brings a colleague here who has the recording: its name as it was typed, quoted, and the place."""
+    path = tmp_path / "report.html"
+    path.write_text(render(report, Options(run="my run")), "utf-8")
+    page = new_page(permissions=["clipboard-read", "clipboard-write"]).open(path, "view=steps")
+    page.tab.get_by_role("button", name=say("en", "page.command")).click()
+    page.tab.get_by_role("button", name=say("en", "page.copied")).wait_for()
+    assert page.tab.evaluate("navigator.clipboard.readText()") == "uncork open 'my run' --at 'view=steps'"
+
+
+def test_a_finding_leads_to_the_view_that_shows_it(new_page: Any, report: Report, html: Path, tmp_path: Path) -> None:
+    """To the timeline where it has stretches there; a memory finding to the memory; nowhere where nothing shows it."""
+    first = report.findings[0]
+    assert view_of(first, report) == "timeline"
+    memory = replace(first, rule="high-peak", bottleneck=Bottleneck.MEMORY, location=Location())
+    assert view_of(memory, replace(report, ledger=())) == "memory"
+    assert view_of(replace(memory, bottleneck=Bottleneck.NONE), replace(report, ledger=())) == ""
+    path = tmp_path / "memory.html"
+    path.write_text(render(replace(report, ledger=(), findings=(memory,)), Options()), "utf-8")
+    page = new_page().open(path)
+    page.tab.locator("[data-act=evidence]:visible").click()
+    assert page.tab.locator("[role=tab][aria-selected=true]").inner_text() == say("en", "page.tab.memory")
+
+
+def test_the_memory_timeline_opens_at_the_memory(new_page: Any, report: Report, tmp_path: Path) -> None:
+    """What --export memory-timeline writes is the page, begun at its memory."""
+    path = tmp_path / "memory.html"
+    path.write_text(renderers()["memory_timeline"](report, Options()), "utf-8")
+    page = new_page().open(path)
+    assert page.tab.locator("[role=tab][aria-selected=true]").inner_text() == say("en", "page.tab.memory")
+    assert page.tab.locator("canvas.chart").first.is_visible()
+    with pytest.raises(UncorkError):
+        renderers()["memory_timeline"](replace(report, memory=None), Options())
+
+
 def test_hostile_names_are_shown_as_text(new_page: Any, html: Path) -> None:
     """Markup in names runs nothing; marks of direction are spelt out; long names are cut."""
     page = new_page().open(html, "view=tables&table=kernels")
@@ -200,15 +303,21 @@ def test_hostile_names_are_shown_as_text(new_page: Any, html: Path) -> None:
     assert "x" * 500 not in raw
 
 
+_CHECK = "axe.run().then(all => all.violations.map(one => [one.id, one.nodes.map(node => node.html.slice(0, 90))]))"
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("view", ["timeline", "flame", "tables", "memory", "steps", "ranks", "about"])
 def test_no_accessibility_violation(new_page: Any, html: Path, axe: str, view: str, scheme: str) -> None:
-    """The checker finds nothing to complain about."""
+    """The checker finds nothing to complain about, in either language, everything unfolded too."""
     page = new_page(color_scheme=scheme).open(html, f"view={view}")
     page.tab.evaluate(axe)
-    check = "axe.run().then(all => all.violations.map(one => [one.id, one.nodes.map(node => node.html.slice(0, 90))]))"
-    found = page.tab.evaluate(check)
-    assert found == []
+    assert page.tab.evaluate(_CHECK) == []
+    page.tab.click("[data-act=language]")
+    page.tab.evaluate("document.querySelectorAll('details').forEach(one => (one.open = true))")
+    page.tab.keyboard.press("?")
+    page.tab.wait_for_selector(".help")
+    assert page.tab.evaluate(_CHECK) == []
 
 
 def test_a_narrow_window_needs_no_sideways_scrolling(new_page: Any, html: Path) -> None:
@@ -252,6 +361,53 @@ def test_one_of_several_ranks_is_chosen(new_page: Any, tmp_path: Path) -> None:
     assert f"rank={other}" in page.tab.evaluate("location.hash")
     page.tab.keyboard.press("6")
     assert page.tab.locator(".rankbars li", has_text="rank 1").count() == 1
+    assert page.errors == []
+
+
+def test_ranks_the_page_has_no_room_for_are_named(
+    new_page: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Room for one rank of three: the one with most time of its own is shown, the others named."""
+    monkeypatch.setattr("uncork.render.page_data.MOST_BLOCK_BYTES", 1)
+    text = """
+    ranks 3
+    device NVIDIA A100-SXM4-80GB
+    steps 2 x 10ms
+      rank 0: main 1ms..1.2ms aten::mm -> stream 7 1.3ms..3.3ms gemm
+      rank 1: main 1ms..1.2ms aten::mm -> stream 7 1.3ms..8.3ms gemm
+      rank 2: main 1ms..1.2ms aten::mm -> stream 7 1.3ms..5.3ms gemm
+      main op 1.3ms..1.5ms c10d::allreduce_ -> stream 20 8.4ms..9.4ms ncclDevKernel_AllReduce
+    """
+    path = tmp_path / "ranks.html"
+    report = analyze_recordings(sketch(text), views=True)
+    first, *others = report.views["Shown"]
+    path.write_text(render(report, Options()), "utf-8")
+    page = new_page().open(path)
+    assert page.tab.locator(".rank select option").count() == 1
+    assert page.tab.locator(".rank select").input_value() == str(first)
+    told = say("en", "page.ranks.left_out", {"ranks": ", ".join(map(str, others))})
+    assert told in page.tab.locator("p.rank").inner_text()
+
+
+def test_many_ranks_are_squares(new_page: Any, tmp_path: Path) -> None:
+    """Seventy ranks: a square each, darkest where its own work takes longest; bars of the three shown."""
+    steps = {
+        number: StepsView(
+            ("0",), ("steady",), ("gemm", "comm_wait"), np.array([[own], [90 * MS - own]]), np.array([90 * MS])
+        )
+        for number, own in enumerate([10 * MS] * 69 + [80 * MS])
+    }
+    report = replace(starved_report(), views={"Ranks": steps, "Shown": {69: {}, 3: {}, 0: {}}})
+    path = tmp_path / "ranks.html"
+    path.write_text(render(report, Options()), "utf-8")
+    page = new_page().open(path, "view=ranks")
+    assert page.tab.locator(".heat li").count() == 70
+    shades = page.tab.locator(".heat li").evaluate_all("all => all.map(one => one.style.getPropertyValue('--heat'))")
+    assert shades == ["0%"] * 69 + ["100%"]
+    assert page.tab.locator(".heat li").last.get_attribute("aria-label") == "rank 69: 80.0 ms"
+    assert page.tab.locator(".rankbars li").count() == 3
+    page.tab.locator(".heat-what select").select_option("comm_wait")
+    assert page.tab.locator(".heat li").last.get_attribute("aria-label") == "rank 69: 10.0 ms"
     assert page.errors == []
 
 

@@ -133,7 +133,7 @@ function Owners({ title, held, id }: { title: string; held: Held[]; id: string }
 }
 
 function ByModule({ title, rows, id, sortBy }: { title: string; rows: Row[]; id: string; sortBy: string }) {
-  const columns = Object.keys(rows[0]);
+  const columns = Object.keys(rows[0]).filter(column => rows.some(row => row[column] !== null));
   return <section class="block"><h3>{title}</h3><Grid id={id} columns={columns} rows={rows.map(row => columns.map(column => row[column]))} sortBy={sortBy} /></section>;
 }
 

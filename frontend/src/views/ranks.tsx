@@ -75,7 +75,7 @@ function Heat({ ranks, late, tip, leave }: { ranks: RankData; late: number[] } &
   return (
     <figure>
       <figcaption>{say('page.ranks.heat')}</figcaption>
-      <p class="legend">
+      <p class="legend heat-what">
         <label class="choice">
           {say('page.ranks.heat.what')}{' '}
           <select value={what} onChange={event => setWhat(event.currentTarget.value)}>

@@ -35,6 +35,17 @@ def fill(template: str, params: Mapping[str, object]) -> str:
     return _PLACEHOLDER.sub(lambda found: texts.get(found[1], found[0]), template)
 
 
+def named(params: Mapping[str, object], lang: str) -> dict[str, object]:
+    """Return parameters with those that name texts of the catalogue (``@key @key``) replaced by these texts."""
+    joint = catalogue(lang)["headroom.joint"]
+    return {
+        name: joint.join(say(lang, key.removeprefix("@")) for key in value.split())
+        if isinstance(value, str) and value.startswith("@")
+        else value
+        for name, value in params.items()
+    }
+
+
 def default_language() -> str:
     """Return ``zh`` where the environment asks for Chinese, else ``en``."""
     for name in ("LC_ALL", "LC_MESSAGES", "LANG"):

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
+
 from uncork.compare import Comparison
 from uncork.locale import LANGUAGES, catalogue
 from uncork.measure.views.names import printable
@@ -22,6 +24,9 @@ Tables = Mapping[str, Sequence[Mapping[str, Any]]]
 # The page needs the texts of these corners of the catalogue only.
 _SPOKEN = ("page.", "cause.", "column.", "class.", "pattern.", "flame.", "reading.", "compare.", "missing.", "record.")
 _MOST_ROWS = 2_000
+_MOST_CHARACTERS = 1_000_000
+MOST_BLOCK_BYTES = 12_000_000
+"""Of all packed views, a third more in the page; with six tables of a million characters it stays below 25 MB."""
 # Beyond what a terminal has room for; the JSON report holds every column.
 _MORE_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "operators": ("flop", "roofline_share", "dtype", "shapes", "kernel"),
@@ -49,6 +54,7 @@ def page_data(report: Report, comparison: Comparison | None = None, run: str = "
         "ranks": _ranks(report.views.get("Ranks")),
         "late_ranks": list(report.verdict.late_ranks),
         "shown_ranks": list(shown_ranks),
+        "ranks_left_out": [number for number in report.views.get("Shown", {}) if number not in shown_ranks],
         "several_ranks": len(report.run.get("ranks", ())) > 1,
         "command": f"uncork open {shlex.quote(run)}" if run else "",
         "about": about(report),
@@ -57,9 +63,23 @@ def page_data(report: Report, comparison: Comparison | None = None, run: str = "
 
 
 def ranks_of_page(report: Report) -> Mapping[int, Mapping[str, Any]]:
-    """Return the views of each rank that the page shows, by measurement name."""
-    shown: Mapping[int, Mapping[str, Any]] = report.views.get("Shown", {})
-    return shown
+    """Return the views of each rank that the page shows, by measurement name.
+
+    Of several large ones, as many as the page has room for: the one with most time of its own always.
+    """
+    shown: Mapping[int | None, Mapping[str, Any]] = report.views.get("Shown", {})
+    first, *others = shown or [None]
+    kept, room = {first}, MOST_BLOCK_BYTES - _packed(shown.get(first, {}))
+    for number in reversed(others):  # the fastest tells more beside the slowest than the median does
+        room -= _packed(shown[number])
+        if room >= 0:
+            kept.add(number)
+    return {number: views for number, views in shown.items() if number is not None and number in kept}
+
+
+def _packed(views: Mapping[str, Any]) -> int:
+    """Return the bytes of the packed views of a rank."""
+    return sum(len(getattr(view, "block", b"")) for view in views.values())
 
 
 def as_script(data: object) -> str:
@@ -83,7 +103,7 @@ def _ordered(tables: Tables) -> list[tuple[str, Sequence[Mapping[str, Any]]]]:
 
 
 def _table(name: str, rows: Sequence[Mapping[str, Any]]) -> Json:
-    shown = rows[:_MOST_ROWS]
+    shown = _fitting(name, rows[:_MOST_ROWS])
     present = {column for row in shown for column, value in row.items() if value not in _NOTHING or column in _TELL_0}
     wanted = [
         column for column in COLUMNS.get(name, ()) if column in present or (column == "place" and "file" in present)
@@ -99,6 +119,13 @@ def _table(name: str, rows: Sequence[Mapping[str, Any]]) -> Json:
         "marks": {str(row): mark for row, mark in reading_marks(name, shown).items()},
         "left_out": len(rows) - len(shown),
     }
+
+
+def _fitting(name: str, rows: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+    """Return the first rows of a table: as many as its part of the page has room for."""
+    columns = {*COLUMNS.get(name, ()), *_MORE_COLUMNS.get(name, ())} or {column for row in rows for column in row}
+    size = np.cumsum([sum(len(str(_cell(row, column))) + 3 for column in columns) for row in rows])
+    return rows[: int(np.searchsorted(size, _MOST_CHARACTERS))] if len(rows) else rows
 
 
 def _cell(row: Mapping[str, Any], column: str) -> object:

@@ -56,6 +56,9 @@ class FlameView(Measurement):
         by_module = _by_module(rank.deep_calltree, weights, builder)
         if by_module is not None:
             trees["module"] = by_module
+        callouts = [callout for name, tree in trees.items() for callout in _callouts(name, tree, builder)]
+        names = builder.names.keep(*(tree.name for tree in trees.values()))
+        places = builder.places.keep(*(tree.place for tree in trees.values()))
         categories, of_name = builder.names.category_codes()
         meta = {
             "names": builder.names.texts,
@@ -65,12 +68,13 @@ class FlameView(Measurement):
                 {"id": name, "nodes": len(tree.depth), "weights": list(tree.own), "folded": tree.folded}
                 for name, tree in trees.items()
             ],
-            "callouts": [callout for name, tree in trees.items() for callout in _callouts(name, tree, builder)],
+            "callouts": callouts,
             "deep": rank.deep is not rank.timeline,
         }
         columns: dict[str, npt.NDArray[np.generic]] = {"category": of_name}
         for number, tree in enumerate(trees.values()):
-            parts = {"depth": tree.depth, "name": tree.name, "place": tree.place, "calls": tree.calls, **tree.own}
+            named = {"name": names[number], "place": places[number]}
+            parts = {"depth": tree.depth, **named, "calls": tree.calls, **tree.own}
             columns |= {f"t{number}_{part}": column for part, column in parts.items()}
         return cls(pack(meta, columns, frozenset()), {name: len(tree.depth) for name, tree in trees.items()})
 

@@ -1,7 +1,7 @@
 """What the page's views share: names with their category of colour, and texts made safe to show."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,11 @@ from uncork.kernels import BANDWIDTH, kernel_class
 from uncork.operators import ALLOCATOR_CALL, COPY_CALL, WAIT_CALL, operator_class
 
 _MOST_CHARACTERS = 400
+MOST_IN_ALL = 3_000_000
+"""Characters of all names of a view: beyond, each is cut, so that no recording's names outgrow the page."""
+_FEWEST_CHARACTERS = 16
+_KEYS = ("cause.", "page.")
+"""What names begin with that are keys of the catalogue."""
 # Characters that would hide, reorder or break what follows them: controls and marks of direction.
 _UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
 # Where an object lay in memory differs from run to run and tells nobody anything.
@@ -89,6 +94,14 @@ class Names:
             numbers.append(self.number(shown(text), category(text, code & ((1 << _KIND_BITS) - 1))))
         return np.array(numbers, np.int64)[back] if len(used) else np.empty(0, np.int64)
 
+    def keep(self, *columns: IntArray) -> list[IntArray]:
+        """Forget the names that no column holds, and return the columns with the new numbers."""
+        used, columns_now = _kept(columns)
+        self.texts = _cut([self.texts[one] for one in used])
+        self.categories = [self.categories[one] for one in used]
+        self._known.clear()
+        return columns_now
+
     def category_codes(self) -> tuple[list[str], npt.NDArray[np.uint8]]:
         """Return the categories that occur, and each name's place among them."""
         kinds = sorted(set(self.categories))
@@ -110,3 +123,24 @@ class Texts:
             known = self._known[text] = len(self.texts)
             self.texts.append(text)
         return known
+
+    def keep(self, *columns: IntArray) -> list[IntArray]:
+        """Forget the texts that no column holds, the empty one excepted, and return the columns renumbered."""
+        used, columns_now = _kept((np.zeros(1, np.int64), *columns))
+        self.texts = _cut([self.texts[one] for one in used])
+        self._known.clear()
+        return columns_now[1:]
+
+
+def _kept(columns: Sequence[IntArray]) -> tuple[list[int], list[IntArray]]:
+    """Return the numbers that some columns hold, and the columns as places among them."""
+    used = np.unique(np.concatenate(columns)) if columns else np.empty(0, np.int64)
+    return used.tolist(), [np.searchsorted(used, column) for column in columns]
+
+
+def _cut(texts: list[str]) -> list[str]:
+    """Return texts, shortened where all together are longer than a page has room for."""
+    if sum(map(len, texts)) <= MOST_IN_ALL:
+        return texts
+    most = max(_FEWEST_CHARACTERS, MOST_IN_ALL // len(texts))
+    return [text if len(text) <= most or text.startswith(_KEYS) else text[: most - 1] + "…" for text in texts]

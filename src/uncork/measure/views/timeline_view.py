@@ -1,7 +1,7 @@
 """TimelineView: what the page's timeline draws, packed."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -21,6 +21,9 @@ from uncork.timeline import Timeline
 
 MOST_EVENTS = 1_500_000
 """At about 5 bytes an event this keeps the page near 8 MB, and its memory below 300 MB."""
+MOST_BLOCK_BYTES = 10_000_000
+"""Of a block as packed, a third more in the page: with the rest a report stays below 25 MB."""
+_FEWEST_EVENTS = 1_000
 Columns = dict[str, npt.NDArray[np.generic]]
 
 
@@ -45,7 +48,12 @@ class TimelineView(Measurement):
         """Return the view of a rank's events; for the shape of the block see frontend/src/trace.ts."""
         if not len(rank.timeline.host) and not len(rank.timeline.device):
             raise MissingEvidence("events")
-        return cls._made(rank, *_kept(rank.timeline))
+        most = MOST_EVENTS
+        view = cls._made(rank, *_kept(rank.timeline, most))
+        while len(view.block) > MOST_BLOCK_BYTES and most > _FEWEST_EVENTS:
+            most //= 2
+            view = cls._made(rank, *_kept(rank.timeline, most))
+        return view
 
     @classmethod
     def stretch(cls, rank: Rank, from_ns: int, to_ns: int) -> "TimelineView":
@@ -58,7 +66,7 @@ class TimelineView(Measurement):
         span = [(start + from_ns, start + to_ns)]
         host = np.flatnonzero(_within(timeline.host.start_ns, timeline.host.end_ns, span))
         device = np.flatnonzero(_within(timeline.device.start_ns, timeline.device.end_ns, span))
-        host, device, notes = _longest_of(timeline, host, device)
+        host, device, notes = _longest_of(timeline, host, device, MOST_EVENTS)
         note = {"id": "page.timeline.stretch", "params": {"from_ns": from_ns, "to_ns": to_ns}}
         return cls._made(rank, host, device, [note, *notes], (from_ns, to_ns))
 
@@ -82,6 +90,8 @@ class TimelineView(Measurement):
         lanes = _lanes(rank, ledger, (host, device), names)
         if not lanes:
             raise MissingEvidence("events")
+        numbers = names.keep(*(lane.name for lane in lanes))
+        lanes = [replace(lane, name=name) for lane, name in zip(lanes, numbers, strict=True)]
         curves = [*_curves(rank), *sampled_curves(rank.recording.samples, start, end)]
         links, places = _links(timeline, lanes)
         detail, texts = details(rank.calltree, lanes)
@@ -129,12 +139,12 @@ def _pattern_meta(pattern: Pattern, start_ns: int) -> Mapping[str, object]:
     return {"message": message, "from_ns": pattern.from_ns - start_ns, "to_ns": pattern.to_ns - start_ns}
 
 
-def _kept(timeline: Timeline) -> tuple[IntArray, IntArray, list[Note]]:
+def _kept(timeline: Timeline, most: int) -> tuple[IntArray, IntArray, list[Note]]:
     """Return the host and device slices to show: all; or of the worst, median and best steps; or the longest."""
     host, device, steps = timeline.host, timeline.device, timeline.steps
     all_host, all_device = np.arange(len(host)), np.arange(len(device))
     count = len(host) + len(device)
-    if count <= MOST_EVENTS:
+    if count <= most:
         return all_host, all_device, []
     notes: list[Note] = []
     if len(steps) >= 3:
@@ -145,19 +155,24 @@ def _kept(timeline: Timeline) -> tuple[IntArray, IntArray, list[Note]]:
         all_device = all_device[_within(device.start_ns, device.end_ns, spans)]
         params = {"count": count, "steps": ", ".join(steps.names[one] or str(one) for one in chosen)}
         notes.append({"id": "page.timeline.three_steps", "params": params})
-    all_host, all_device, more = _longest_of(timeline, all_host, all_device)
+    all_host, all_device, more = _longest_of(timeline, all_host, all_device, most)
     return all_host, all_device, notes + more
 
 
-def _longest_of(timeline: Timeline, host: IntArray, device: IntArray) -> tuple[IntArray, IntArray, list[Note]]:
+def _longest_of(
+    timeline: Timeline, host: IntArray, device: IntArray, most: int
+) -> tuple[IntArray, IntArray, list[Note]]:
     """Return as many of the slices as may be shown, the longest; and the message that says so."""
     count = len(host) + len(device)
-    if count <= MOST_EVENTS:
+    if count <= most:
         return host, device, []
-    host_ns, device_ns = timeline.host.dur_ns[host], timeline.device.dur_ns[device]
-    least = int(np.partition(np.concatenate([host_ns, device_ns]), count - MOST_EVENTS)[count - MOST_EVENTS]) + 1
-    note = {"id": "page.timeline.longest_only", "params": {"count": count, "least_ns": least}}
-    return host[host_ns >= least], device[device_ns >= least], [note]
+    dur_ns = np.concatenate([timeline.host.dur_ns[host], timeline.device.dur_ns[device]])
+    longest_ones = np.argpartition(dur_ns, count - most)[count - most :]
+    kept = np.zeros(count, bool)
+    kept[longest_ones] = True
+    params = {"count": count, "shown": most, "least_ns": int(dur_ns[longest_ones].min())}
+    note = {"id": "page.timeline.longest_only", "params": params}
+    return host[kept[: len(host)]], device[kept[len(host) :]], [note]
 
 
 def _within(start_ns: IntArray, end_ns: IntArray, spans: Sequence[tuple[int, int]]) -> npt.NDArray[np.bool_]:
