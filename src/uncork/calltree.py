@@ -1,7 +1,6 @@
 """CallTree: who called whom; each span's operator, module, user's line and phase, backward work included."""
 
 import re
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -11,6 +10,7 @@ from uncork.events import Kind
 from uncork.frames import is_users_frame, split_frame
 from uncork.intervals import contains
 from uncork.nesting import HostSlices
+from uncork.places import Place, begins_outermost, is_library_frame, place_of, sampled_lines
 from uncork.timeline import Timeline
 
 IntArray = npt.NDArray[np.int64]
@@ -29,23 +29,6 @@ MOST_CHECKPOINT_NODES_SHARE = 0.5
 OPTIMIZER = re.compile(r"^Optimizer\.(step|zero_grad)#")
 PHASES = ("forward", "backward", "recompute", "optimizer", "loading")
 FORWARD, BACKWARD, RECOMPUTE, OPTIMIZE, LOADING = range(5)
-
-
-@dataclass(frozen=True)
-class Place:
-    """A place in the user's code.
-
-    Args:
-        file: Source file, as the recording writes it.
-        line: Line in it.
-        function: Function around it.
-        exact: Whether `line` is the line that ran; else it is the first one of the function.
-    """
-
-    file: str
-    line: int
-    function: str
-    exact: bool
 
 
 class CallTree:
@@ -314,25 +297,45 @@ class CallTree:
         table, host = self.timeline.events, self.host
         users = self.timeline.named(is_users_frame, Kind.PYTHON_FUNCTION)
         if not users.any():
-            users = self.timeline.named(_is_library_frame, Kind.PYTHON_FUNCTION)
+            users = self.timeline.named(is_library_frame, Kind.PYTHON_FUNCTION)
         site = table.texts("CallFrom")[host.row]
         outer = self.parent_value(np.where(users, np.arange(len(host)), -1))
         # A frame, or what a frame calls directly: there the line is settled for everything further inside.
         settled = np.flatnonzero(users | (outer >= 0))
         frame = np.where(users[settled], settled, outer[settled])
         call = np.where(users[settled], -1, site[settled])
-        return self._settle(settled, host.name[frame].astype(np.int64), call)
+        name = host.name[frame].astype(np.int64)
+        line = np.zeros(len(settled), np.int64)
+        called = ~users[settled]
+        line[called] = self._sampled(settled[called], name[called])
+        return self._settle(settled, name, call, line)
 
-    def _settle(self, at: IntArray, name: IntArray, call: IntArray) -> tuple[IntArray, tuple[Place, ...]]:
-        """Return places at some slices, made once per distinct (frame's name, call site)."""
+    def _sampled(self, at: IntArray, frame: IntArray) -> IntArray:
+        """Return the lines that calls of user's frames were made from, as samples saw them; 0 where unseen."""
+        host, moments = self.host, self.timeline.recording.moments
+        if moments is None or not len(at):
+            return np.zeros(len(at), np.int64)
+        pairs, kind = np.unique(np.stack([host.name[at], frame]), axis=1, return_inverse=True)
+        kind = kind.reshape(-1)
+        main = np.flatnonzero(host.track[at] == self.timeline.main_track)
+        main = main[np.argsort(host.start_ns[at[main]], kind="stable")]
+        frames = [self.timeline.events.strings.text(name) for name in pairs[1].tolist()]
+        calls = at[main]
+        return sampled_lines(moments, host.start_ns[calls], host.end_ns[calls], kind[main], frames)[kind]
+
+    def _settle(
+        self, at: IntArray, name: IntArray, call: IntArray, line: IntArray
+    ) -> tuple[IntArray, tuple[Place, ...]]:
+        """Return places at some slices, made once per distinct (frame's name, call site, sampled line)."""
         strings = self.timeline.events.strings
         own = np.full(len(self.host), -1, np.int64)
         if not len(at):
             return own, ()
-        pairs, back = np.unique(np.stack([name, call]), axis=1, return_inverse=True)
+        kinds, back = np.unique(np.stack([name, call, line]), axis=1, return_inverse=True)
         own[at] = back.reshape(-1)
         return own, tuple(
-            _place_of(strings.text(frame), strings.text(site) if site >= 0 else "") for frame, site in pairs.T.tolist()
+            place_of(strings.text(frame), strings.text(site) if site >= 0 else "", sampled)
+            for frame, site, sampled in kinds.T.tolist()
         )
 
     def _stack_places(self) -> tuple[IntArray, tuple[Place, ...]]:
@@ -341,7 +344,7 @@ class CallTree:
         text = table.texts("Call stack")[host.row]
         used = np.unique(text[text >= 0])
         stacks = [table.strings.text(int(index)).rstrip(";").split(";") for index in used]
-        outermost_first = sum(map(_begins_outermost, stacks)) * 2 > len(stacks)
+        outermost_first = sum(map(begins_outermost, stacks)) * 2 > len(stacks)
         known: dict[Place, int] = {}
         codes = np.full(len(used) + 1, -1, np.int64)
         for place, stack in enumerate(stacks):
@@ -362,25 +365,3 @@ class CallTree:
     def places(self) -> tuple[Place, ...]:
         """Return the places that occur."""
         return self._place[1]
-
-
-def _is_library_frame(name: str) -> bool:
-    """Return whether a frame is at least outside torch and Python: all there is when a library's own script runs."""
-    file = split_frame(name)[0]
-    return bool(file) and "/" in file and not re.search(r"(^|/)(torch|lib/python[\d.]+)/", file)
-
-
-def _begins_outermost(stack: list[str]) -> bool:
-    """Return whether a stack's text begins with the outermost frame (torch 1.12) instead of the innermost."""
-    if stack[-1].endswith("<module>") or not is_users_frame(stack[0].strip()):
-        return False
-    return stack[0].endswith("<module>") or not is_users_frame(stack[-1].strip())
-
-
-def _place_of(frame: str, site: str) -> Place:
-    """Return the place of a user's frame, exact where the call inside it tells from which line it was made."""
-    file, line, function = split_frame(frame)
-    called_file, _, called_line = site.rpartition(":")
-    if called_line.isdigit() and called_file == file:
-        return Place(file, int(called_line), function, exact=True)
-    return Place(file, line, function, exact=False)

@@ -48,3 +48,9 @@ def is_users(file: str) -> bool:
 def is_users_frame(name: str) -> bool:
     """Return whether a trace's Python frame is the user's own."""
     return is_users(split_frame(name)[0])
+
+
+def same_file(left: str, right: str) -> bool:
+    """Return whether two spellings of a path mean the same file: traces cut the front of it."""
+    left, right = left.replace("\\", "/"), right.replace("\\", "/")
+    return bool(left and right) and (left == right or left.endswith("/" + right) or right.endswith("/" + left))

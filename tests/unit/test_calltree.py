@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from uncork.calltree import CallTree, Place
+from uncork.calltree import CallTree
+from uncork.places import Place
 from uncork.testing import sketch
 from uncork.timeline import Timeline
 

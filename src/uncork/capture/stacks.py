@@ -13,6 +13,9 @@ from uncork.capture.files import write_json
 
 PERIOD_S = 0.01
 """Time between samples: 100 Hz cost nothing measurable (capture study, section 6)."""
+MOMENT_S = 0.005
+"""Time between samples that are kept with their time: in a window that records stacks, which costs far more."""
+MOST_MOMENTS = 20_000
 WRITE_EVERY = 200
 """Samples between two writes of a worker, which may be killed at any time."""
 DEEPEST = 200
@@ -22,23 +25,30 @@ _INSTALLED = ("site-packages", "dist-packages")
 
 
 class StackSampler:
-    """Counts the innermost frames of the user's own code on one thread.
-
-    Args:
-        only_while: Samples count only while this returns True (a worker fetches), or always.
-    """
+    """Counts the innermost frames of the user's own code on one thread, or keeps when each was seen."""
 
     def __init__(self) -> None:
         self.counts: Counter[tuple[str, int, str]] = Counter()
+        self.moments: list[tuple[int, tuple[str, int, str]]] = []
         self.active = True
-        self._running = False
+        self._running = threading.Event()
+        self._keeps_moments = False
         self._alive = False
         self._watched: int | None = None
         self._path: Path | None = None
 
-    def run(self, on: bool) -> None:
-        """Sample from now on, or pause; the thread that calls is the one that is watched."""
-        self._running = on
+    def run(self, on: bool, *, moments: bool = False) -> None:
+        """Sample from now on, or pause; the thread that calls is the one that is watched.
+
+        Args:
+            on: Whether to sample.
+            moments: Keep each sample with its time instead of counting it.
+        """
+        self._keeps_moments = moments
+        if on:
+            self._running.set()
+        else:
+            self._running.clear()
         if on and not self._alive:
             self._alive = True
             self._watched = threading.get_ident()
@@ -46,14 +56,19 @@ class StackSampler:
 
     def stop(self) -> None:
         """End the thread."""
-        self._alive = self._running = False
+        self._alive = False
+        self._running.set()
 
     def write_often_to(self, path: Path) -> None:
         """Write the counts to a file every few seconds, for a process that may be killed."""
         self._path = path
 
     def write(self, path: Path, where: str) -> None:
-        """Write the counts, most frequent first."""
+        """Write the counts, most frequent first, and the moments beside them."""
+        if self.moments:
+            number = {site: place for place, site in enumerate(dict.fromkeys(site for _, site in self.moments))}
+            rows_of = [(time_ns, number[site]) for time_ns, site in self.moments]
+            write_json(path.with_name("moments.json"), {"sites": list(number), "rows": rows_of})
         if not self.counts:
             return
         rows = [
@@ -67,8 +82,9 @@ class StackSampler:
         taken = 0
         try:
             while self._alive:
-                time.sleep(PERIOD_S)
-                if self._running and self.active:
+                self._running.wait()
+                time.sleep(MOMENT_S if self._keeps_moments else PERIOD_S)
+                if self._running.is_set() and self.active:
                     self._take()
                     taken += 1
                     if self._path is not None and taken % WRITE_EVERY == 0:
@@ -79,8 +95,12 @@ class StackSampler:
     def _take(self) -> None:
         frame = sys._current_frames().get(self._watched or 0)
         found = innermost(frame)
-        if found is not None:
+        if found is None:
+            return
+        if not self._keeps_moments:
             self.counts[found] += 1
+        elif len(self.moments) < MOST_MOMENTS:
+            self.moments.append((time.time_ns(), found))
 
 
 def innermost(frame: FrameType | None) -> tuple[str, int, str] | None:

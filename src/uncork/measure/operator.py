@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from uncork.calltree import Place
 from uncork.findings import Location
+from uncork.places import Place
 from uncork.roofline import OVER_PEAK_SHARE
 
 
@@ -77,7 +77,7 @@ class Operator:
     @property
     def where(self) -> str:
         """Return its place in one line: module and line as far as known, else its name and phase."""
-        line = f"{self.place.file}:{self.place.line} {self.place.function}" if self.place else None
+        line = self.place.text if self.place else None
         return " · ".join(filter(None, (self.module, line))) or f"{self.name}, {self.phase}"
 
     @property

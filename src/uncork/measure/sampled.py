@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from uncork.frames import same_file
 from uncork.recording import StackSample
 
 
@@ -16,9 +17,3 @@ def sampled_line(file: str, line: int, function: str, samples: Iterable[StackSam
     """
     seen = [one for one in samples if one.function == function and same_file(one.file, file)]
     return max(seen, key=lambda one: one.count).line if seen else line
-
-
-def same_file(left: str, right: str) -> bool:
-    """Return whether two spellings of a path mean the same file: traces cut the front of it."""
-    left, right = left.replace("\\", "/"), right.replace("\\", "/")
-    return bool(left and right) and (left == right or left.endswith("/" + right) or right.endswith("/" + left))

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from uncork.calltree import CallTree, Place
+from uncork.calltree import CallTree
 from uncork.events import EventTable, IntArray
 from uncork.measure.views.lanes import Lane
 from uncork.measure.views.names import Texts
@@ -30,7 +30,7 @@ def details(tree: CallTree, lanes: Sequence[Lane]) -> tuple[dict[str, npt.NDArra
     texts = Texts()
     spell: tuple[Callable[[int], str], ...] = (
         lambda index: tree.modules[index],
-        lambda index: _place_text(tree.places[index]),
+        lambda index: tree.places[index].text,
         lambda index: timeline.events.strings.raw(index).decode("utf-8", "replace"),
         lambda index: _launch_text(timeline.events, index),
     )
@@ -89,7 +89,3 @@ def _launch_text(table: EventTable, row: int) -> str:
     parts = [f"{key} {value}" for key in ("grid", "block") if (value := table.arg(row, key)) is not None]
     size = table.arg(row, "bytes")
     return " · ".join([*parts, *([f"{size:,} bytes"] if isinstance(size, int) else [])])
-
-
-def _place_text(place: Place) -> str:
-    return f"{place.file}:{place.line}" + (f" {place.function}" if place.function else "")

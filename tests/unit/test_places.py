@@ -1,0 +1,77 @@
+"""Places: the line of a call, where the trace's frames name functions only."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from uncork.calltree import CallTree
+from uncork.places import Place, sampled_lines
+from uncork.recording import Moments
+from uncork.testing import sketch
+from uncork.timeline import Timeline
+
+CALLS = """
+with stacks
+steps 1 x 10ms
+  main 0ms..10ms train.py(3): <module>
+  main 0.1ms..9.9ms train.py(40): step
+  main 1ms..3ms <built-in method mm of type object at 0x1>
+  main 1.1ms..2.9ms aten::mm
+  main 4ms..6ms <built-in method sort of Tensor object at 0x2>
+  main 4.1ms..5.9ms aten::sort
+  main 7ms..8ms <built-in method cat of type object at 0x1>
+  main 7.1ms..7.9ms aten::cat
+"""
+
+
+def places_with(moments: list[tuple[float, int]], sites: tuple[tuple[str, int, str], ...]) -> dict[str, Place]:
+    """Return the place of each operator of `CALLS`, with samples at (ms, index of a site)."""
+    (recording,) = sketch(CALLS)
+    assert recording.events is not None
+    start_ns = int(recording.events.ts_ns.min())
+    when, site = zip(*((start_ns + int(at * 1e6), index) for at, index in moments), strict=True)
+    sampled = Moments(np.array(when, np.int64), np.array(site, np.int64), sites)
+    tree = CallTree(Timeline(replace(recording, moments=sampled)))
+    names = tree.timeline.events.names(tree.host.row)
+    return {
+        name: tree.places[tree.place[at]]
+        for at, name in enumerate(names)
+        if name.startswith("aten::") and tree.place[at] >= 0
+    }
+
+
+def test_a_call_has_the_line_that_ran_while_it_lasted():
+    """Of two moments inside mm both show line 44; sort was seen on 47; cat never: the first line of step."""
+    sites = (("/home/me/train.py", 44, "step"), ("/home/me/train.py", 47, "step"))
+    found = places_with([(1.5, 0), (2.5, 0), (5, 1)], sites)
+    assert found["aten::mm"] == Place("train.py", 44, "step", exact=True)
+    assert found["aten::sort"] == Place("train.py", 47, "step", exact=True)
+    assert found["aten::cat"] == Place("train.py", 40, "step", exact=False)
+
+
+def test_moments_that_disagree_or_belong_to_another_function_name_no_line():
+    """One of two moments (half, fewer than four fifths) is no line; a callee's line is not the caller's."""
+    sites = (("/home/me/train.py", 44, "step"), ("/home/me/train.py", 45, "step"), ("/home/me/other.py", 9, "step"))
+    found = places_with([(1.5, 0), (2.5, 1), (5, 2)], sites)
+    assert not found["aten::mm"].exact
+    assert not found["aten::sort"].exact
+
+
+def test_code_outside_functions_has_no_line_of_its_own():
+    """Torch writes the line where recording began into the frame of the module: that is said to be unknown."""
+    (recording,) = sketch(
+        "with stacks\nsteps 1 x 10ms\n  main 0ms..10ms train.py(3): <module>\n  main 1ms..2ms aten::mm\n"
+    )
+    tree = CallTree(Timeline(recording))
+    (place,) = {tree.places[index] for index in tree.place if index >= 0}
+    assert place == Place("train.py", None, "<module>", exact=False)
+    assert place.text == "train.py <module>"
+
+
+def test_four_of_five_moments_are_enough():
+    """Lines 7, 7, 7, 7, 8: seven. Lines 7, 7, 7, 8: none, for three of four is less."""
+    sites = (("a.py", 7, "f"), ("a.py", 8, "f"))
+    calls = np.array([0, 100], np.int64), np.array([50, 150], np.int64), np.array([0, 1], np.int64)
+    when = np.array([1, 2, 3, 4, 5, 101, 102, 103, 104, 160], np.int64)
+    seen = Moments(when, np.array([0, 0, 0, 0, 1, 0, 0, 0, 1, 1], np.int64), sites)
+    assert sampled_lines(seen, *calls, ["a.py(1): f", "a.py(1): f"]).tolist() == [7, 0]
