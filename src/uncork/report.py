@@ -19,8 +19,9 @@ from uncork.findings import (
     Quality,
     Verdict,
 )
-from uncork.locale import catalogue, fill, say
+from uncork.locale import catalogue, fill, named, say
 from uncork.rules import rules
+from uncork.rules.headroom import spoken
 from uncork.rules.page import page
 
 SCHEMA = 1
@@ -165,22 +166,23 @@ def finding_texts(finding: Finding, lang: str) -> Json:
     """Return what a finding's page says about it: name, title, because, advice."""
     rule = rules().get(finding.rule)
     if rule is None or not rule.has_page:
-        return {"name": finding.rule, "title": finding.rule, "because": "", "advice": []}
-    manual = page(rule.folder, rule.id, lang)
+        return {"name": finding.rule, "title": finding.rule, "because": "", "advice": [], "worth": ""}
+    manual, params = page(rule.folder, rule.id, lang), named(finding.params, lang)
     chosen = [manual.advice[one] for one in finding.advice or tuple(manual.advice) if one in manual.advice]
     return {
         "name": manual.name,
-        "title": fill(manual.title, finding.params),
-        "because": fill(manual.because, finding.params),
+        "title": fill(manual.title, params),
+        "worth": spoken(finding.params, lang),
+        "because": fill(manual.because, params),
         "advice": [
             {
                 "id": advice.id,
-                "text": fill(advice.text, finding.params),
-                "detail": fill(advice.detail, finding.params),
-                "snippet": fill(advice.snippet, finding.params),
+                "text": fill(advice.text, params),
+                "detail": fill(advice.detail, params),
+                "snippet": fill(advice.snippet, params),
                 "effort": advice.effort,
                 "risk": advice.risk,
-                "check": fill(advice.check, finding.params),
+                "check": fill(advice.check, params),
             }
             for advice in chosen
         ],
@@ -201,6 +203,7 @@ def _finding_json(finding: Finding, lang: str) -> Json:
         "location": asdict(finding.location),
         "evidence": [{**asdict(one), "holds": one.holds} for one in finding.evidence],
         "because": texts["because"],
+        "worth": texts["worth"],
         "advice": texts["advice"],
         "params": dict(finding.params),
     }
@@ -234,10 +237,7 @@ def from_json(data: Json) -> Report:
         UnreadableError: The document is of a newer schema or lacks what a report has.
     """
     if data.get("schema") != SCHEMA:
-        raise UnreadableError(
-            f"This report has schema {data.get('schema')!r}; this uncork reads schema {SCHEMA}.",
-            "Analyse the recording again, or use the uncork version that wrote it.",
-        )
+        raise UnreadableError("report_schema", found=str(data.get("schema")), wanted=SCHEMA)
     try:
         return Report(
             verdict=_verdict_from(data["verdict"]),
@@ -258,10 +258,7 @@ def from_json(data: Json) -> Report:
             comm=data["comm"],
         )
     except (KeyError, TypeError, ValueError, AttributeError) as fault:
-        raise UnreadableError(
-            f"This JSON is no complete uncork report ({type(fault).__name__}: {fault}).",
-            "Write one with: uncork analyze RECORDING --json report.json",
-        ) from fault
+        raise UnreadableError("report_incomplete", reason=f"{type(fault).__name__}: {fault}") from fault
 
 
 def _verdict_from(data: Json) -> Verdict:

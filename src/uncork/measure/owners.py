@@ -35,6 +35,9 @@ _BUILD = re.compile(r"^(__init__|from_pretrained)$")
 _FORWARD = re.compile(r"^(forward|_call_impl|_wrapped_call_impl)$")
 _LOGITS = re.compile(r"cross_entropy|log_softmax|nll_loss|LogSoftmax|NllLoss|lm_head|logits", re.IGNORECASE)
 
+_SCORES = re.compile(r"softmax|attention|attn|scores", re.IGNORECASE)
+"""Functions of a user's own attention; a fused one is a single call that makes no scores."""
+
 
 @dataclass(frozen=True)
 class Owner:
@@ -79,6 +82,7 @@ class StackKinds:
         self.set_up = stacks.any_frame(module & named) | self._with(_BUILD, lambda function, _: function)
         self.forward = self._with(_FORWARD, lambda function, _: function)
         self.logits = self._with(_LOGITS, lambda function, _: function)
+        self.scores = self._with(_SCORES, lambda function, _: function) & ~self.logits
 
     def _with(self, pattern: re.Pattern[str], text: Callable[[str, str], str]) -> BoolArray:
         """Return the stacks with a frame for which the pattern is found in ``text(function, file)``."""

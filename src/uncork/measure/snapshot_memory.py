@@ -9,11 +9,14 @@ import numpy.typing as npt
 
 from uncork.findings import Bottleneck
 from uncork.measure import Measurement, MissingEvidence, Rank
-from uncork.measure.allocations import ALLOC, GROWS, SHRINKS, Allocations, allocations, main_device
+from uncork.measure.allocations import ALLOC, GROWS, SHRINKS, Allocations
+from uncork.measure.device_history import DeviceHistory, choices, holders
+from uncork.measure.failed_request import FreePieces, OutOfMemory
 from uncork.measure.memory_views import curve, owner_rows, segments_map, timeline_curve
-from uncork.measure.memory_what_if import Saving, savings
-from uncork.measure.owners import Owner, StackKinds, categories, owners
-from uncork.snapshot import ACTIONS, CATEGORIES, STATES, MemorySnapshot, MemoryTimeline
+from uncork.measure.memory_what_if import Saving, savings, timeline_in_use
+from uncork.measure.owners import Owner
+from uncork.measure.step_ledger import StepLedger
+from uncork.snapshot import CATEGORIES, MemorySnapshot, MemoryTimeline
 
 IntArray = npt.NDArray[np.int64]
 
@@ -26,26 +29,10 @@ KEPT_SHARE = 0.2
 """Optimiser state of allocated, peak over what was there before, reserved over allocated, kept at the end of what is
 allocated: above these a snapshot speaks of memory."""
 
-
-@dataclass(frozen=True)
-class OutOfMemory:
-    """A request that failed.
-
-    Args:
-        requested_bytes: What was asked for.
-        device_free_bytes: What the driver had left, None where the snapshot does not say.
-        idle_bytes: Reserved but unused at the end of the snapshot, which is taken at the failure as a rule.
-        pieces: In how many free blocks.
-        largest_bytes: The largest of them: what would have fitted.
-        owner: Who asked.
-    """
-
-    requested_bytes: int
-    device_free_bytes: int | None
-    idle_bytes: int
-    pieces: int
-    largest_bytes: int
-    owner: Owner
+FIXED_CAUSES = (
+    "comm", "sync", "allocator", "gc", "compile", "io", "dispatch", "tiny", "optimizer", "py_short", "py_stack",
+)  # fmt: skip
+"""Causes of the ledger that take as long for a larger batch, at best: so many launches and gradients per step."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,10 +51,9 @@ class SnapshotMemory(Measurement):
         reserved_bytes: Taken from the driver at the end.
         reserved_peak_bytes: Most taken.
         idle_at_peak_bytes: Reserved but not in use at the moment of the peak.
-        split_idle_bytes: At the end, free blocks inside segments that are in use: no other process, no
-            ``empty_cache`` and no larger request can have them.
-        idle_pieces: Free blocks at the end.
-        largest_idle_bytes: The largest of them.
+        capacity_bytes: Memory of the device, None where neither the recording nor a failed request says.
+        expandable: Whether segments can grow already.
+        free: How free memory lies at the end.
         peak_categories: Category → bytes at the peak; sums to the peak.
         end_categories: Category → bytes at the end.
         peak_owners: The ten largest at the peak.
@@ -83,6 +69,9 @@ class SnapshotMemory(Measurement):
         step_bytes: In use at each optimiser step, where steps are marked.
         oom: The last request that failed.
         savings: What other choices would have saved.
+        batch_ratio: How many times the batch would fit at most as things are: on the device, after a failure or where
+            nobody says how large the device is into what was used.
+        fixed_share: Share of a step that does not grow with the batch, None without timed steps.
         views: What is drawn: curve, segments.
     """
 
@@ -101,9 +90,9 @@ class SnapshotMemory(Measurement):
     reserved_bytes: int | None = None
     reserved_peak_bytes: int | None = None
     idle_at_peak_bytes: int | None = None
-    split_idle_bytes: int | None = None
-    idle_pieces: int | None = None
-    largest_idle_bytes: int | None = None
+    capacity_bytes: int | None = None
+    expandable: bool = False
+    free: FreePieces | None = None
     peak_owners: tuple[Owner, ...] = ()
     kept_owners: tuple[Owner, ...] = ()
     kept_bytes: int = 0
@@ -117,6 +106,8 @@ class SnapshotMemory(Measurement):
     step_bytes: tuple[int, ...] = ()
     oom: OutOfMemory | None = None
     savings: tuple[Saving, ...] = ()
+    batch_ratio: float | None = None
+    fixed_share: float | None = None
     views: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -124,9 +115,9 @@ class SnapshotMemory(Measurement):
         """Return what a rank's snapshot or memory timeline says."""
         held = rank.recording.snapshot
         if isinstance(held, MemorySnapshot):
-            return _of_snapshot(held)
+            return _of_snapshot(held, rank)
         if isinstance(held, MemoryTimeline):
-            return _of_timeline(held)
+            return _of_timeline(held, rank)
         raise MissingEvidence("snapshot")
 
     def require_history(self) -> None:
@@ -142,24 +133,41 @@ class SnapshotMemory(Measurement):
             name: getattr(self, name)
             for name in (
                 "source", "device", "has_history", "allocated_bytes", "start_bytes", "peak_bytes", "peak_phase",
-                "peak_ns", "reserved_bytes", "reserved_peak_bytes", "idle_at_peak_bytes", "split_idle_bytes",
-                "idle_pieces", "largest_idle_bytes", "kept_bytes", "segment_allocs", "segment_frees", "allocs",
+                "peak_ns", "reserved_bytes", "reserved_peak_bytes", "idle_at_peak_bytes", "capacity_bytes",
+                "kept_bytes", "segment_allocs", "segment_frees", "allocs",
             )
         }  # fmt: skip
         whole = max(self.peak_bytes, 1)
         parts = sorted(self.peak_categories.items(), key=lambda item: -item[1])
         return {
             **plain,
+            "split_idle_bytes": self.free and self.free.split_bytes,
+            "idle_pieces": self.free and self.free.pieces,
+            "largest_idle_bytes": self.free and self.free.largest_bytes,
+            "batch_ratio": self.batch_ratio if self.capacity_bytes and not self.oom else None,
             "step_bytes": list(self.step_bytes),
             "categories": [{"category": word, "bytes": size, "share": size / whole} for word, size in parts if size],
             "largest": owner_rows(self.peak_owners, whole),
             "kept": owner_rows(self.kept_owners, max(self.kept_bytes, 1)),
             "oom": self._oom_content(),
-            "what_if": [
-                {"change": one.change, "saved_low_bytes": one.low_bytes, "saved_high_bytes": one.high_bytes}
-                for one in self.savings
-            ],
+            "what_if": [self._saving_content(one) for one in self.savings],
             **self.views,
+        }
+
+    def _saving_content(self, saving: Saving) -> Mapping[str, Any]:
+        """Return a row: what is saved, where, and after a failure whether the request would have had room."""
+        short = self.oom.short_bytes if self.oom else None
+        place = saving.location
+        return {
+            "change": saving.change,
+            "saved_low_bytes": saving.low_bytes,
+            "saved_high_bytes": saving.high_bytes,
+            "enough": None if short is None else saving.low_bytes >= short,
+            "file": place and place.file,
+            "line": place and place.line,
+            "function": place and place.function,
+            "count": saving.calls or None,
+            "batch_ratio": saving.batch_ratio,
         }
 
     def _oom_content(self) -> Mapping[str, Any] | None:
@@ -168,9 +176,11 @@ class SnapshotMemory(Measurement):
         return {
             "requested_bytes": self.oom.requested_bytes,
             "device_free_bytes": self.oom.device_free_bytes,
-            "idle_bytes": self.oom.idle_bytes,
-            "pieces": self.oom.pieces,
-            "largest_bytes": self.oom.largest_bytes,
+            "short_bytes": self.oom.short_bytes,
+            "idle_bytes": self.oom.free.idle_bytes,
+            "pieces": self.oom.free.pieces,
+            "largest_bytes": self.oom.free.largest_bytes,
+            "phase": self.oom.phase,
             "owner": owner_rows((self.oom.owner,), max(self.oom.requested_bytes, 1))[0],
         }
 
@@ -200,19 +210,9 @@ def _signs(memory: SnapshotMemory) -> tuple[bool, ...]:
     )
 
 
-def _of_snapshot(snapshot: MemorySnapshot) -> SnapshotMemory:
-    device = main_device(snapshot)
-    blocks = allocations(snapshot, device)
-    kinds = StackKinds(snapshot.stacks)
-    category = categories(blocks, kinds)
-    peak, live, left = blocks.peak, blocks.live(blocks.peak), blocks.live(blocks.actions)
-    kept = left[blocks.birth[left] >= 0]
-    mine = np.flatnonzero(snapshot.trace.device == device)
-    action, time_ns = snapshot.trace.action[mine], snapshot.trace.time_ns[mine]
-    scratch = kinds.optimizer[blocks.stack] & (blocks.death < blocks.actions)
-    freed = (blocks.death < blocks.actions) & ~kinds.engine[blocks.freed_by]
-    dropped = (category == CATEGORIES.index("activation")) & freed
-    timed = peak > 0 and time_ns[peak - 1] >= 0
+def _of_snapshot(snapshot: MemorySnapshot, rank: Rank) -> SnapshotMemory:
+    history = DeviceHistory(snapshot)
+    device, blocks, peak, time_ns = history.device, history.blocks, history.blocks.peak, history.time_ns
     return SnapshotMemory(
         source="snapshot",
         device=device,
@@ -220,34 +220,28 @@ def _of_snapshot(snapshot: MemorySnapshot) -> SnapshotMemory:
         allocated_bytes=int(blocks.allocated_bytes[-1]),
         start_bytes=int(blocks.allocated_bytes[0]),
         peak_bytes=int(blocks.allocated_bytes[peak]),
-        peak_phase=kinds.phase(int(snapshot.trace.stack[mine[peak - 1]])) if peak else None,
-        peak_ns=int(time_ns[peak - 1]) if timed else None,
+        peak_phase=history.kinds.phase(int(snapshot.trace.stack[history.mine[peak - 1]])) if peak else None,
+        peak_ns=int(time_ns[peak - 1]) if peak > 0 and time_ns[peak - 1] >= 0 else None,
         reserved_bytes=blocks.reserved_end_bytes,
         reserved_peak_bytes=int(blocks.reserved_bytes.max()),
-        idle_at_peak_bytes=max(int(blocks.reserved_bytes[peak] - blocks.allocated_bytes[peak]), 0),
-        **_idle(snapshot, device),
-        peak_categories=_by_category(blocks, live, category),
-        end_categories=_by_category(blocks, left, category),
-        peak_owners=owners(blocks, live, category, kinds),
-        kept_owners=owners(blocks, kept, category, kinds),
-        kept_bytes=int(blocks.size_bytes[kept].sum()),
-        built_bytes=int(blocks.size_bytes[kept[category[kept] == CATEGORIES.index("parameter")]].sum()),
-        logits_bytes=int(blocks.size_bytes[live[kinds.logits[blocks.stack[live]]]].sum()),
-        dropped_bytes=int(blocks.size_bytes[live[dropped[live]]].sum()),
-        phases=tuple(sorted({kinds.phase(int(stack)) for stack in np.unique(blocks.stack[blocks.birth >= 0])})),
-        segment_allocs=int(np.isin(action, GROWS).sum()),
-        segment_frees=int(np.isin(action, SHRINKS).sum()),
-        allocs=int((action == ALLOC).sum()),
+        idle_at_peak_bytes=history.idle_at_peak_bytes,
+        expandable=bool(snapshot.segments.expandable[snapshot.segments.device == device].any()),
+        phases=history.phases,
+        segment_allocs=int(np.isin(history.action, GROWS).sum()),
+        segment_frees=int(np.isin(history.action, SHRINKS).sum()),
+        allocs=int((history.action == ALLOC).sum()),
         step_bytes=_at_steps(snapshot, blocks, time_ns),
-        oom=_last_oom(snapshot, mine, device, kinds),
-        savings=savings(blocks, category, {"optimizer_scratch": scratch, "logits": kinds.logits[blocks.stack]}),
-        views={"curve": curve(blocks, category, time_ns), "segments": segments_map(snapshot, device)},
+        fixed_share=_fixed_share(rank),
+        views={"curve": curve(blocks, history.category, time_ns), "segments": segments_map(snapshot, device)},
+        **holders(history),
+        **choices(history, {one.index: one.memory_bytes for one in rank.recording.devices if one.memory_bytes}),
     )
 
 
-def _of_timeline(timeline: MemoryTimeline) -> SnapshotMemory:
+def _of_timeline(timeline: MemoryTimeline, rank: Rank) -> SnapshotMemory:
     total = timeline.size_bytes.sum(axis=1)
     peak = int(total.argmax())
+    seen = zip(CATEGORIES, (timeline.size_bytes.max(axis=0) > 0).tolist(), strict=True)
     return SnapshotMemory(
         source="timeline",
         device=0,
@@ -259,31 +253,10 @@ def _of_timeline(timeline: MemoryTimeline) -> SnapshotMemory:
         peak_categories=dict(zip(CATEGORIES, timeline.size_bytes[peak].tolist(), strict=True)),
         end_categories=dict(zip(CATEGORIES, timeline.size_bytes[-1].tolist(), strict=True)),
         allocs=len(total),
+        savings=savings(timeline_in_use(timeline), {word for word, used in seen if used}),
+        fixed_share=_fixed_share(rank),
         views={"curve": timeline_curve(timeline)},
     )
-
-
-def _by_category(blocks: Allocations, which: IntArray, category: IntArray) -> dict[str, int]:
-    sums = np.zeros(len(CATEGORIES), np.int64)
-    np.add.at(sums, category[which], blocks.size_bytes[which])
-    return dict(zip(CATEGORIES, sums.tolist(), strict=True))
-
-
-def _idle(snapshot: MemorySnapshot, device: int) -> dict[str, int]:
-    """Return how the free memory lies at the end."""
-    blocks, segments = snapshot.blocks, snapshot.segments
-    if not len(blocks.segment):
-        return {"split_idle_bytes": 0, "idle_pieces": 0, "largest_idle_bytes": 0}
-    here = segments.device[blocks.segment] == device
-    free = here & (blocks.state == STATES.index("inactive"))
-    in_use = np.zeros(len(segments.device), bool)
-    in_use[blocks.segment[here & ~free]] = True
-    size = blocks.size_bytes[free]
-    return {
-        "split_idle_bytes": int(blocks.size_bytes[free & in_use[blocks.segment]].sum()),
-        "idle_pieces": len(size),
-        "largest_idle_bytes": int(size.max()) if len(size) else 0,
-    }
 
 
 def _at_steps(snapshot: MemorySnapshot, blocks: Allocations, time_ns: IntArray) -> tuple[int, ...]:
@@ -296,21 +269,10 @@ def _at_steps(snapshot: MemorySnapshot, blocks: Allocations, time_ns: IntArray) 
     return tuple(blocks.allocated_bytes[place].tolist())
 
 
-def _last_oom(snapshot: MemorySnapshot, mine: IntArray, device: int, kinds: StackKinds) -> OutOfMemory | None:
-    trace = snapshot.trace
-    failed = mine[trace.action[mine] == ACTIONS.index("oom")]
-    if not len(failed):
+def _fixed_share(rank: Rank) -> float | None:
+    """Return the share of a step that does not grow with the batch, None where the recording has no timed steps."""
+    try:
+        ledger = rank.made(StepLedger)
+    except MissingEvidence:
         return None
-    last, idle = int(failed[-1]), _idle(snapshot, device)
-    free = (snapshot.blocks.state == STATES.index("inactive")) & (
-        snapshot.segments.device[snapshot.blocks.segment] == device
-    )
-    size, stack = int(trace.size_bytes[last]), int(trace.stack[last])
-    return OutOfMemory(
-        requested_bytes=size,
-        device_free_bytes=int(trace.device_free_bytes[last]) if trace.device_free_bytes[last] >= 0 else None,
-        idle_bytes=int(snapshot.blocks.size_bytes[free].sum()),
-        pieces=idle["idle_pieces"],
-        largest_bytes=idle["largest_idle_bytes"],
-        owner=Owner("unknown", kinds.place(stack), size, 1),
-    )
+    return ledger.share(*FIXED_CAUSES) if ledger.marked and ledger.mean_step_ns else None

@@ -221,7 +221,7 @@ def _gain(finding: Finding, report: Report, lang: str) -> str:
     """Return what the finding is worth, as a range of time and of the step."""
     low, high = finding.gain.low, finding.gain.high
     if high <= 0:
-        return f"<span>{shown(say(lang, 'page.no_gain'))}</span>"
+        return f"<span>{shown(finding_texts(finding, lang)['worth'] or say(lang, 'page.no_gain'))}</span>"
     step_ns = report.run.get("step_ns") or 0
     same = format_share(low) == format_share(high)
     share = f"−{format_share(high)}" if same else f"−{format_share(low).removesuffix(' %')} … {format_share(high)}"

@@ -41,7 +41,7 @@ def _lines(report: Report, options: Options) -> Iterator[str]:
             yield ""
             yield f"{number}. **{escape(texts['title'])}** {places}"
             for advice in texts["advice"][:1]:
-                yield f"   {escape(advice['text'])}"
+                yield f"   {escape('. '.join(filter(None, (texts['worth'], advice['text']))))}"
                 if advice["snippet"]:
                     yield from ("   " + line for line in ["```python", *advice["snippet"].splitlines(), "```"])
     for name in COLUMNS:

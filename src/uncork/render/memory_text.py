@@ -18,6 +18,9 @@ _COLOR = "#cc79a7"
 _FEW, _MANY = 3, 20
 WORTH_A_LARGER_BATCH = 1.25
 _WIDEST_BAR = 40
+_IDLE_SHARE, _IDLE_BYTES = 0.12, 1 << 30
+"""Of the reserve, idle at the peak: as `uncork.rules.memory.fragmentation`."""
+_MOST_SEGMENTS = 8
 
 
 def memory_parts(memory: Mapping[str, Any], options: Options) -> Iterator[RenderableType]:
@@ -28,6 +31,8 @@ def memory_parts(memory: Mapping[str, Any], options: Options) -> Iterator[Render
     yield ""
     if "peak_bytes" in memory:
         yield _head(memory, options.lang)
+    if memory.get("oom"):
+        yield from _failure(memory["oom"], options.lang)
     if categories:
         yield Padding(_categories(categories, options), (0, 0, 0, 2))
     for name in ("largest", "kept"):
@@ -40,6 +45,55 @@ def memory_parts(memory: Mapping[str, Any], options: Options) -> Iterator[Render
     if savings:
         yield Text(say(options.lang, "ui.memory.what_if"), style="dim")
         yield Padding(_savings(savings if options.verbose else savings[:_FEW], options), (0, 0, 0, 2))
+    segments = memory.get("segments") or {}
+    if segments.get("shown") and (options.verbose or _in_pieces(memory)):
+        yield Text(say(options.lang, "ui.memory.segments"), style="dim")
+        yield Padding(_segments(segments, options), (0, 0, 0, 2))
+
+
+def _failure(failed: Mapping[str, Any], lang: str) -> Iterator[RenderableType]:
+    """Yield what a failed request asked for, in which phase and line, and below it what was free."""
+    phase = say(lang, f"memory.phase.{failed['phase']}")
+    line = Text(say(lang, "ui.memory.failed", {**failed, "phase": phase}), style="bold")
+    owner = failed["owner"]
+    place = where(Location(file=owner["file"], line=owner["line"], function=owner["function"], op=owner["op"]))
+    keys = ["failed_idle"] if failed["device_free_bytes"] is None else ["failed_free", "failed_idle", "failed_short"]
+    yield line.append("  " + " · ".join(place), style="cyan")
+    yield Padding(Text(" · ".join(say(lang, f"ui.memory.{key}", failed) for key in keys), style="dim"), (0, 0, 0, 2))
+
+
+def _in_pieces(memory: Mapping[str, Any]) -> bool:
+    """Return whether so much lies idle at the peak that how it lies is worth a look."""
+    idle, reserved = memory.get("idle_at_peak_bytes") or 0, memory.get("reserved_peak_bytes") or 0
+    return bool(idle > _IDLE_SHARE * reserved and idle > _IDLE_BYTES)
+
+
+def _segments(segments: Mapping[str, Any], options: Options) -> Table:
+    """Return the largest segments as bars of one scale: in use, and free in between."""
+    table = _grid(1)
+    room = max(10, options.width - 16)
+    shown = segments["shown"][:_MOST_SEGMENTS]
+    largest = max(segment["bytes"] for segment in shown)
+    for segment in shown:
+        table.add_row(
+            "", format_bytes(segment["bytes"]), _bar(segment, max(1, round(room * segment["bytes"] / largest)))
+        )
+    rest = len(segments["shown"]) - len(shown) + segments["more"]
+    if rest:
+        left = sum(segment["bytes"] for segment in segments["shown"][len(shown) :]) + segments["more_bytes"]
+        table.add_row("", "", Text(say(options.lang, "ui.memory.more_segments", {"count": rest, "more_bytes": left})))
+    return table
+
+
+def _bar(segment: Mapping[str, Any], cells: int) -> Text:
+    """Return a segment as cells, each in use where most of it is."""
+    used = [0.0] * cells
+    cell_bytes = max(segment["bytes"], 1) / cells
+    blocks = zip(segment["offset_bytes"], segment["size_bytes"], segment["state"], strict=True)
+    for begin, end in ((offset, offset + size) for offset, size, state in blocks if state != "inactive"):
+        for cell in range(max(int(begin / cell_bytes), 0), min(int(end / cell_bytes) + 1, cells)):
+            used[cell] += max(min(end, (cell + 1) * cell_bytes) - max(begin, cell * cell_bytes), 0)
+    return Text("".join("█" if part > cell_bytes / 2 else "░" for part in used), style=_COLOR)
 
 
 def _by_module(memory: Mapping[str, Any], options: Options) -> Iterator[RenderableType]:
@@ -111,9 +165,16 @@ def _owners(rows: list[Mapping[str, Any]], options: Options) -> Table:
 
 def _savings(rows: list[Mapping[str, Any]], options: Options) -> Table:
     table = _grid(1)
+    table.columns[0].no_wrap = table.columns[-1].no_wrap = False
     for row in rows:
         low, high = format_bytes(row["saved_low_bytes"]), format_bytes(row["saved_high_bytes"])
-        table.add_row(say(options.lang, f"what_if.{row['change']}"), high if low == high else f"{low} … {high}")
+        notes = where(Location(file=row.get("file"), line=row.get("line"), function=row.get("function")))
+        if row.get("count"):
+            notes.append(say(options.lang, "ui.memory.calls", {"count": row["count"]}))
+        if row.get("enough"):
+            notes.append(say(options.lang, "ui.memory.enough"))
+        name = say(options.lang, f"what_if.{row['change']}")
+        table.add_row(name, high if low == high else f"{low} … {high}", Text(" · ".join(notes), style="cyan"))
     return table
 
 

@@ -17,7 +17,7 @@ from uncork.render.controls import print_parts
 from uncork.render.memory_text import memory_parts
 from uncork.render.tables import COLUMNS, TEXT_COLUMNS, cell, fitting, shown_columns, top_rows, where
 from uncork.report import LedgerEntry, Report, finding_texts, spell
-from uncork.units import format_ns, format_quantity, format_share
+from uncork.units import format_bytes, format_ns, format_quantity, format_share
 
 # Okabe and Ito's palette, told apart by people with any colour vision; the badge's text carries the meaning alone.
 COLORS = {
@@ -174,6 +174,8 @@ def _finding(number: int, finding: Finding, options: Options) -> RenderableType:
     places = where(finding.location)
     if places:
         lines.append(Text.assemble((say(lang, "ui.where") + " ", "dim"), (" · ".join(places), "cyan")))
+    if texts["worth"]:
+        lines.append(Text(texts["worth"], style="green"))
     if options.verbose:
         lines.append(Text(texts["because"], style="dim"))
         lines.extend(_evidence(finding, lang))
@@ -190,7 +192,8 @@ def _finding(number: int, finding: Finding, options: Options) -> RenderableType:
 def _gain(finding: Finding) -> str:
     low, high = finding.gain.low, finding.gain.high
     if high <= 0:
-        return "–"
+        saved = finding.params.get("saved_bytes")
+        return f"−{format_bytes(saved)}" if isinstance(saved, int) and saved else "–"
     if format_share(low) == format_share(high):
         return f"−{format_share(high)}"
     return f"−{format_share(low).removesuffix(' %')}…{format_share(high)}"

@@ -49,8 +49,21 @@ def assess(
             clear.append(one.id)
     found = {finding.rule for finding in findings}
     shown = [finding for finding in findings if not found & set(rules()[finding.rule].hidden_by)]
-    shown.sort(key=lambda finding: (-finding.gain.high, -finding.cost_ns_per_step, finding.rule))
+    shown.sort(key=_order)
     return shown, not_assessed, clear
+
+
+def _order(finding: Finding) -> tuple[float, int, float, int, str]:
+    """Return a key that puts first what could give back most time; of head room, what is surest and then largest."""
+    saved = finding.params.get("saved_bytes")
+    certain = -finding.confidence if finding.gain.high <= 0 and finding.confidence >= 1 else 0.0
+    return (
+        -finding.gain.high,
+        -finding.cost_ns_per_step,
+        certain,
+        -saved if isinstance(saved, int) else 0,
+        finding.rule,
+    )
 
 
 def _speaks_of_steps(one: Rule) -> bool:

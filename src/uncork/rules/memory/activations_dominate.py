@@ -5,7 +5,11 @@ from dataclasses import replace
 from uncork.findings import Cost, Evidence, Gain, Location
 from uncork.measure import Ranks
 from uncork.measure.snapshot_memory import PEAK_SHARE, WORTH_BYTES, SnapshotMemory
+from uncork.rules.headroom import best_saving, worth_of
 from uncork.rules.rule import rule
+
+_ADVICE_OF = {"checkpointing": "checkpoint", "checkpointing_calls": "checkpoint", "fused_attention": "fused-attention"}
+_ADVICE = ("checkpoint", "fused-attention", "half-precision", "smaller-batch")
 
 
 @rule(hidden_by=("grad-mode-in-inference",))
@@ -18,8 +22,8 @@ def activations_dominate(memory: Ranks[SnapshotMemory]) -> Cost | None:
         return None
     held = [one for one in mine.peak_owners if one.category in ("activation", "temporary")]
     owner = next((one for one in held if one.location.file), held[0] if held else None)
-    saved = {saving.change: saving for saving in mine.savings}
-    checkpointing = saved.get("checkpointing")
+    saving, checkpoint = best_saving(mine, *_ADVICE_OF), best_saving(mine, "checkpointing", "checkpointing_calls")
+    first = (_ADVICE_OF[saving.change],) if saving else ()
     return Cost(
         ns_per_step=0,
         gain=Gain(0.0, 0.0),
@@ -34,8 +38,10 @@ def activations_dominate(memory: Ranks[SnapshotMemory]) -> Cost | None:
             "held_bytes": held_bytes,
             "held_share": held_share,
             "peak_bytes": mine.peak_bytes,
-            "saved_bytes": checkpointing.high_bytes if checkpointing else held_bytes // 2,
+            "checkpoint_bytes": checkpoint.high_bytes if checkpoint else held_bytes // 2,
+            **worth_of(mine, saving),
         },
+        advice=tuple(dict.fromkeys((*first, *_ADVICE))),
     )
 
 

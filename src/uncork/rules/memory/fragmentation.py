@@ -2,7 +2,9 @@
 
 from uncork.findings import Cost, Evidence, Gain, Location
 from uncork.measure import MissingEvidence, Ranks
+from uncork.measure.failed_request import FreePieces
 from uncork.measure.snapshot_memory import WORTH_BYTES, SnapshotMemory
+from uncork.rules.headroom import best_saving, worth, worth_of
 from uncork.rules.rule import rule
 
 IDLE_SHARE = 0.12
@@ -15,11 +17,12 @@ def fragmentation(memory: Ranks[SnapshotMemory]) -> Cost | None:
     number, mine = max(zip(memory.numbers, memory, strict=True), key=lambda pair: pair[1].idle_at_peak_bytes or 0)
     if mine.idle_at_peak_bytes is None:
         raise MissingEvidence("snapshot")
+    free = mine.free or FreePieces(0, 0, 0, 0)
     # Without history the moment of the peak is unknown: then only what lies between blocks in use is surely lost.
-    idle_bytes = mine.idle_at_peak_bytes if mine.has_history else mine.split_idle_bytes or 0
+    idle_bytes = mine.idle_at_peak_bytes if mine.has_history else free.split_bytes
     reserved = mine.reserved_peak_bytes or 0
     share = idle_bytes / reserved if reserved else 0.0
-    failed = mine.oom is not None and mine.oom.largest_bytes < mine.oom.requested_bytes <= mine.oom.idle_bytes
+    failed = mine.oom is not None and mine.oom.in_pieces
     if not failed and (idle_bytes < WORTH_BYTES or share < IDLE_SHARE):
         return None
     return Cost(
@@ -30,15 +33,17 @@ def fragmentation(memory: Ranks[SnapshotMemory]) -> Cost | None:
         evidence=(
             Evidence("idle_at_peak_share", share, "share", IDLE_SHARE),
             Evidence("idle_at_peak_bytes", idle_bytes, "bytes", WORTH_BYTES),
-            Evidence("split_idle_bytes", mine.split_idle_bytes or 0, "bytes"),
-            Evidence("idle_pieces", mine.idle_pieces or 0, "count"),
+            Evidence("split_idle_bytes", free.split_bytes, "bytes"),
+            Evidence("idle_pieces", free.pieces, "count"),
         ),
         params={
             "idle_bytes": idle_bytes,
             "idle_share": share,
             "reserved_bytes": reserved,
             "peak_bytes": mine.peak_bytes,
-            "pieces": mine.idle_pieces or 0,
-            "largest_bytes": mine.largest_idle_bytes or 0,
+            "pieces": free.pieces,
+            "largest_bytes": free.largest_bytes,
+            **worth(0, idle_bytes),
+            **worth_of(mine, best_saving(mine, "expandable_segments")),
         },
     )

@@ -5,6 +5,7 @@ from dataclasses import replace
 from uncork.findings import Cost, Evidence, Gain
 from uncork.measure import Ranks
 from uncork.measure.snapshot_memory import PEAK_SHARE, SnapshotMemory
+from uncork.rules.headroom import best_saving, worth_of
 from uncork.rules.rule import rule
 
 LEAST_BYTES = 256 << 20
@@ -33,5 +34,9 @@ def grad_mode_in_inference(memory: Ranks[SnapshotMemory]) -> Cost | None:
             Evidence("dropped_activation_share", mine.dropped_bytes / max(grown, 1), "share", PEAK_SHARE),
             Evidence("dropped_activation_bytes", mine.dropped_bytes, "bytes", LEAST_BYTES),
         ),
-        params={"dropped_bytes": mine.dropped_bytes, "peak_bytes": mine.peak_bytes},
+        params={
+            "dropped_bytes": mine.dropped_bytes,
+            "peak_bytes": mine.peak_bytes,
+            **worth_of(mine, best_saving(mine, "inference_mode")),
+        },
     )

@@ -7,6 +7,7 @@ import numpy as np
 from uncork.findings import Cost, Evidence, Gain, Location
 from uncork.measure import Ranks
 from uncork.measure.snapshot_memory import KEPT_SHARE, SnapshotMemory
+from uncork.rules.headroom import worth
 from uncork.rules.rule import rule
 
 LEAST_BYTES = 256 << 20
@@ -24,6 +25,8 @@ def graph_retained(memory: Ranks[SnapshotMemory]) -> Cost | None:
     number, mine = max(zip(memory.numbers, memory, strict=True), key=lambda pair: _kept_bytes(pair[1]))
     mine.require_history()
     kept, growth = _kept_bytes(mine), _growth_bytes(mine)
+    if mine.oom is not None and growth < GROWTH_BYTES:
+        return None  # the step that failed was not over: what it holds at the end it may need
     share = kept / max(mine.allocated_bytes, 1)
     if growth < GROWTH_BYTES and (kept < LEAST_BYTES or share < KEPT_SHARE):
         return None
@@ -39,7 +42,13 @@ def graph_retained(memory: Ranks[SnapshotMemory]) -> Cost | None:
             Evidence("kept_bytes", kept, "bytes", LEAST_BYTES),
             *((Evidence("growth_per_step_bytes", growth, "bytes", GROWTH_BYTES),) if mine.step_bytes else ()),
         ),
-        params={"kept_bytes": kept, "kept_share": share, "growth_bytes": growth, "blocks": owner.count if owner else 0},
+        params={
+            "kept_bytes": kept,
+            "kept_share": share,
+            "growth_bytes": growth,
+            "blocks": owner.count if owner else 0,
+            **worth(0, kept),
+        },
     )
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 from uncork.findings import Cost, Evidence, Gain
 from uncork.measure import Ranks
 from uncork.measure.snapshot_memory import PEAK_SHARE, WORTH_BYTES, SnapshotMemory
+from uncork.rules.headroom import worth
 from uncork.rules.rule import rule
 
 
@@ -43,6 +44,7 @@ def high_peak(memory: Ranks[SnapshotMemory]) -> Cost | None:
             "peak_bytes": mine.peak_bytes,
             "top_bytes": top.size_bytes,
             "blocks": top.count,
+            **worth(0, top.size_bytes),
         },
     )
 

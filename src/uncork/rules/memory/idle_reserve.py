@@ -35,7 +35,7 @@ def idle_reserve(memory: Ranks[SnapshotMemory]) -> Cost | None:
         evidence=(
             Evidence("reserved_ratio", ratio, "ratio", IDLE_RATIO),
             Evidence("idle_bytes", idle, "bytes", WORTH_BYTES),
-            Evidence("split_idle_bytes", mine.split_idle_bytes or 0, "bytes"),
+            Evidence("split_idle_bytes", mine.free.split_bytes if mine.free else 0, "bytes"),
         ),
         params={"idle_bytes": idle, "reserved_bytes": mine.reserved_bytes or 0, "allocated_bytes": allocated},
     )

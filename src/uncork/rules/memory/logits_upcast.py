@@ -5,6 +5,7 @@ from dataclasses import replace
 from uncork.findings import Cost, Evidence, Gain, Location
 from uncork.measure import Ranks
 from uncork.measure.snapshot_memory import SnapshotMemory
+from uncork.rules.headroom import best_saving, worth_of
 from uncork.rules.rule import rule
 
 LEAST_SHARE = 0.2
@@ -21,7 +22,6 @@ def logits_upcast(memory: Ranks[SnapshotMemory]) -> Cost | None:
     share = mine.logits_bytes / max(mine.peak_bytes, 1)
     if mine.logits_bytes < LEAST_BYTES or share < LEAST_SHARE:
         return None
-    saved = next((one.high_bytes for one in mine.savings if one.change == "chunked_loss"), 0)
     return Cost(
         ns_per_step=0,
         gain=Gain(0.0, 0.0),
@@ -31,5 +31,11 @@ def logits_upcast(memory: Ranks[SnapshotMemory]) -> Cost | None:
             Evidence("logits_share", share, "share", LEAST_SHARE),
             Evidence("logits_bytes", mine.logits_bytes, "bytes", LEAST_BYTES),
         ),
-        params={"logits_bytes": mine.logits_bytes, "logits_share": share, "saved_bytes": saved, "chunks": CHUNKS},
+        params={
+            "logits_bytes": mine.logits_bytes,
+            "logits_share": share,
+            "saved_bytes": 0,
+            "chunks": CHUNKS,
+            **worth_of(mine, best_saving(mine, "chunked_loss")),
+        },
     )

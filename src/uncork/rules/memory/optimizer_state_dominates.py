@@ -5,6 +5,7 @@ from dataclasses import replace
 from uncork.findings import Cost, Evidence, Gain, Location
 from uncork.measure import MissingEvidence, Ranks
 from uncork.measure.snapshot_memory import STATE_SHARE, WORTH_BYTES, SnapshotMemory
+from uncork.rules.headroom import best_saving, worth_of
 from uncork.rules.rule import rule
 
 UNKNOWN_SHARE = 1 - STATE_SHARE
@@ -22,8 +23,6 @@ def optimizer_state_dominates(memory: Ranks[SnapshotMemory]) -> Cost | None:
             raise MissingEvidence("history")
         return None
     owner = next((one for one in mine.peak_owners if one.category == "optimizer_state"), None)
-    saved = {saving.change: saving for saving in mine.savings}
-    eight_bit = saved.get("optimizer_8bit")
     return Cost(
         ns_per_step=0,
         gain=Gain(0.0, 0.0),
@@ -38,7 +37,8 @@ def optimizer_state_dominates(memory: Ranks[SnapshotMemory]) -> Cost | None:
             "state_bytes": state_bytes,
             "state_share": state_share,
             "peak_bytes": mine.peak_bytes,
-            "saved_bytes": eight_bit.high_bytes if eight_bit else 3 * state_bytes // 4,
+            "saved_bytes": 3 * state_bytes // 4,
+            **worth_of(mine, best_saving(mine, "optimizer_8bit")),
         },
     )
 
