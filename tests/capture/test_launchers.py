@@ -1,14 +1,19 @@
 """Launchers and modules: whatever starts the program, every rank and nothing else is recorded."""
 
 import json
+import os
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.capture.runs import Run, command, plain, record
+from tests.capture.runs import Run, command, environment, plain, record
 from uncork import readers
+from uncork.capture.job import LAUNCHERS, Job, job_of, this_job
 from uncork.capture.options import package_folder
+from uncork.pipeline import analyze
 
 pytestmark = pytest.mark.torch
 HERE = Path(__file__).parent
@@ -64,6 +69,80 @@ def test_a_recorder_per_rank_under_a_launcher(tmp_path: Path) -> None:
     assert [one.rank for one in readers.read(folder)] == [0, 1]
     told = json.loads((folder / "recording.json").read_text(encoding="utf-8"))
     assert told["exit_code"] == 0
+
+
+def test_ranks_on_two_hosts_are_two_folders_and_one_report(tmp_path: Path) -> None:
+    """Two agents of one job, each with a folder of its own: each is complete by itself, and both are one job."""
+    port, agents = free_port(), []
+    for node in (0, 1):
+        (tmp_path / f"host{node}").mkdir()
+        inner = command(Path("run"), [str(HERE / "ddp.py")])
+        argv = ["-m", "torch.distributed.run", "--nnodes", "2", "--node-rank", str(node), "--nproc-per-node", "1"]
+        argv += ["--rdzv-id", "job", "--master-addr", "127.0.0.1", "--master-port", port, "--no-python", *inner]
+        agents.append(
+            subprocess.Popen([sys.executable, *argv], cwd=tmp_path / f"host{node}", env=environment(), text=True)
+        )
+    assert [agent.wait(120) for agent in agents] == [0, 0]
+    for node in (0, 1):
+        told = json.loads((tmp_path / f"host{node}" / "run" / "recording.json").read_text(encoding="utf-8"))
+        assert (told["exit_code"], told["problem"]) == (0, "")
+        assert [one.rank for one in readers.read(tmp_path / f"host{node}" / "run")] == [node]
+    report = analyze([tmp_path / "host0" / "run", tmp_path / "host1" / "run"])
+    assert report.run["ranks"] == [0, 1]
+
+
+@pytest.mark.parametrize("how", ["raise", "SIGKILL"])
+def test_a_rank_that_is_lost_costs_its_own_recording_only(how: str, tmp_path: Path) -> None:
+    """One rank raises or is killed: the launcher ends as without us, and what the others recorded is there."""
+    argv = ["torch.distributed.run", "--nproc_per_node", "2", "--master-port", free_port()]
+    argv += [str(HERE / "ddp.py"), how]
+    alone = plain(["-m", *argv], cwd=HERE)
+    watched = record(tmp_path / "run", argv, cwd=HERE, module=True)
+    assert (watched.code, watched.result()["exit_code"]) == (alone.returncode, 1)
+    assert {"baseline", "light"} <= set(watched.window_names(0))
+    assert readers.read(tmp_path / "run")[0].rank == 0
+
+
+PLACES = {
+    "": Job(),
+    "RANK=3 WORLD_SIZE=4 LOCAL_RANK=1 TORCHELASTIC_RUN_ID=a/b": Job(3, 4, leads_host=False, name="a-b"),
+    "RANK=sergeant": Job(),
+    "OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 PMIX_NAMESPACE=prte@1": Job(1, 2, name="prte-1"),
+    "PMI_RANK=1 PMI_SIZE=2 MPI_LOCALRANKID=1": Job(1, 2, leads_host=False, name=str(os.getppid())),
+    "SLURM_PROCID=5 SLURM_STEP_NUM_TASKS=8 SLURM_LOCALID=1 SLURM_JOB_ID=77": Job(5, 8, leads_host=False, name="77"),
+    "SLURM_PROCID=0 SLURM_NTASKS=8 SLURM_JOB_ID=77": Job(),
+}
+
+
+@pytest.mark.parametrize("told", PLACES)
+def test_a_place_among_ranks_is_read_from_the_environment(told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Launchers of MPI and Slurm are known beside torchrun; a job of one, or a word in RANK, is no rank."""
+    for names in LAUNCHERS:
+        for name in filter(None, names):
+            monkeypatch.delenv(name, raising=False)
+    for pair in told.split():
+        monkeypatch.setenv(*pair.split("="))
+    assert this_job() == PLACES[told]
+    assert job_of(["/usr/bin/torchrun", "train.py"]) == Job()
+
+
+def test_ranks_of_mpi_share_a_folder(tmp_path: Path) -> None:
+    """``mpirun uncork run train.py``: each rank's own recorder, one folder, rank 0 waits for the others."""
+    port, ranks = free_port(), []
+    for rank in ("0", "1"):
+        told = {"OMPI_COMM_WORLD_RANK": rank, "OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_LOCAL_RANK": rank}
+        inner = command(tmp_path / "run", [str(HERE / "ddp.py"), f"mpi:{port}"])
+        ranks.append(subprocess.Popen(inner, cwd=HERE, env=environment(**told), text=True))
+    assert [rank.wait(120) for rank in ranks] == [0, 0]
+    assert [one.rank for one in readers.read(tmp_path / "run")] == [0, 1]
+    assert [path.name for path in sorted((tmp_path / "run").glob("rank*/light*"))] == ["light.trace.json.gz"] * 2
+
+
+def test_processes_that_the_program_starts_as_ranks(tmp_path: Path) -> None:
+    """``torch.multiprocessing.spawn``: no launcher and no variables; each process is the rank that it joined as."""
+    run = record(tmp_path / "run", [str(HERE / "ddp.py"), f"spawn:{free_port()}"], cwd=HERE)
+    assert run.code == 0, run.err
+    assert [(one.rank, one.world_size) for one in readers.read(tmp_path / "run")] == [(0, 2), (1, 2)]
 
 
 def test_module_runs_as_under_python_m(tmp_path: Path) -> None:

@@ -36,6 +36,7 @@ class Journal:
         self._facts: dict[str, Any] = {}
         self._holdings: dict[str, Sizes] = {}
         self._counts = 0
+        self._place = (0, 1)
 
     def note(self, what: str) -> None:
         """Remember the id of something that went wrong or was left out."""
@@ -72,7 +73,8 @@ class Journal:
         theirs = sys.modules.get("uncork")
         if theirs is not None and getattr(theirs, "__file__", None) != str(package_folder() / "__init__.py"):
             self.note("own-uncork")
-        number, world = settings.rank(torch)
+        # At the end the program may have left its process group already.
+        self._place = number, world = max(self._place, settings.rank(torch), key=lambda place: place[1])
         if not self._facts or fresh:
             found = settings.facts(torch, self.seen, sys.modules)
             found["settings"] = {**self._facts.get("settings", {}), **found["settings"]}  # the objects may be gone now

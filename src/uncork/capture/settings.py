@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from uncork.capture.holdings import size_bytes
+from uncork.capture.job import this_job
 
 
 def rank(torch: Any) -> tuple[int, int]:
@@ -17,10 +18,8 @@ def rank(torch: Any) -> tuple[int, int]:
     distributed = getattr(torch, "distributed", None)
     if distributed is not None and distributed.is_available() and distributed.is_initialized():
         return int(distributed.get_rank()), int(distributed.get_world_size())
-    try:
-        return int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
-    except ValueError:
-        return 0, 1
+    job = this_job()
+    return job.rank, job.world
 
 
 def loader_depth(seen: Mapping[str, Any]) -> int:

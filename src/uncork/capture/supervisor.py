@@ -17,6 +17,7 @@ from uncork.capture import settings
 from uncork.capture.arming import register
 from uncork.capture.files import OWNER, write_json
 from uncork.capture.inside import TORCH_FOUND
+from uncork.capture.job import Job, job_of
 from uncork.capture.launch import command_for, environment_for
 from uncork.capture.options import CaptureOptions
 from uncork.capture.packing import pack
@@ -65,8 +66,8 @@ def record(argv: list[str], *, module: bool, into: Path, options: CaptureOptions
     """
     command = command_for(argv, module=module)
     folder = into.resolve()
-    rank = _number("RANK", 0)
-    _prepare(folder, rank)
+    job = job_of(argv)
+    _prepare(folder, job)
     about: dict[str, Any] = {
         "format": 1,
         "uncork": __version__,
@@ -77,19 +78,19 @@ def record(argv: list[str], *, module: bool, into: Path, options: CaptureOptions
         "exit_code": None,
         "host": settings.host(),
     }
-    if rank == 0:
+    if job.rank == 0 or job.leads_host:
         _begin(folder, about)
     note = _arm(folder) if options.arm else None
     try:
-        code, stopped = _watch(command, folder, options, samples=rank == 0)
+        code, stopped = _watch(command, folder, options, samples=job.leads_host)
     finally:
         if note is not None:
             note.unlink(missing_ok=True)
-    if rank == 0:
-        _wait_for_ranks(folder)
+    if job.rank == 0 and job.launched:
+        _wait_for_ranks(folder, job.world)
     with contextlib.suppress(OSError):  # a full disk costs the recording, not the program's exit code
-        pack(folder, [rank] if "RANK" in os.environ else None)
-    problem = _problem(folder, rank)
+        pack(folder, [job.rank] if job.launched else None)
+    problem = _problem(folder, job)
     about |= {
         "ended_ns": time.time_ns(),
         "exit_code": 128 - code if code < 0 else code,
@@ -97,11 +98,11 @@ def record(argv: list[str], *, module: bool, into: Path, options: CaptureOptions
         "stopped_by_us": stopped,
         "problem": problem,
     }
-    if rank == 0:
-        with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError, ValueError):
+        if _number_of(folder) == os.getpid():
             write_json(folder / RunFolder.RECORDING, about)
     shown = 0 if stopped else about["exit_code"]
-    return CaptureResult(into, shown, None if stopped else about["signal"], problem, rank == 0, stopped)
+    return CaptureResult(into, shown, None if stopped else about["signal"], problem, job.rank == 0, stopped)
 
 
 def _begin(folder: Path, about: dict[str, Any]) -> None:
@@ -112,12 +113,9 @@ def _begin(folder: Path, about: dict[str, Any]) -> None:
         raise UsageError(f"Nothing can be written into {folder} ({fault.strerror}).", "Name one with --out.") from fault
 
 
-def _number(name: str, default: int) -> int:
-    """Return a number of the launcher's environment; other tools may use the name for words."""
-    try:
-        return int(os.environ[name])
-    except (KeyError, ValueError):
-        return default
+def _number_of(folder: Path) -> int:
+    """Return the process that the run's own file belongs to: of ranks that share a folder, the last to begin it."""
+    return int(json.loads((folder / RunFolder.RECORDING).read_text(encoding="utf-8"))["pid"])
 
 
 def _arm(folder: Path) -> Path:
@@ -141,12 +139,12 @@ def end_as(result: CaptureResult) -> None:
     sys.exit(result.exit_code)
 
 
-def _prepare(folder: Path, rank: int) -> None:
+def _prepare(folder: Path, job: Job) -> None:
     """Make the folder; no file of another's is touched: checkpoints may lie in a ``rank0`` too.
 
     A launcher starts each rank anew after a failure, in the folder they share: there a rank replaces its own.
     """
-    home = folder / f"rank{rank}" if "RANK" in os.environ else folder
+    home = folder / f"rank{job.rank}" if job.launched else folder
     try:
         folder.mkdir(parents=True, exist_ok=True)
         taken = home.exists() and any(home.iterdir())
@@ -229,15 +227,12 @@ class Limit:
             self._at = time.monotonic() + GRACE_S
 
 
-def _wait_for_ranks(folder: Path) -> None:
+def _wait_for_ranks(folder: Path, world: int) -> None:
     """Give the other ranks of a launcher's job time to write theirs; ours is the report."""
-    world = _number("WORLD_SIZE", 1) if "RANK" in os.environ else 1
     until = time.monotonic() + OTHER_RANKS_S
     while time.monotonic() < until:
         homes = RunFolder(folder).ranks()
         if len(homes) >= world and all(_has_ended(home) for home in homes):
-            return
-        if world == 1:
             return
         time.sleep(0.2)
 
@@ -249,7 +244,7 @@ def _has_ended(home: Path) -> bool:
         return False
 
 
-def _problem(folder: Path, rank: int) -> str:
+def _problem(folder: Path, job: Job) -> str:
     """Return the id of what prevents an analysis, or nothing."""
     try:
         found = json.loads((folder / TORCH_FOUND).read_text(encoding="utf-8"))
@@ -257,12 +252,16 @@ def _problem(folder: Path, rank: int) -> str:
         return "torch-not-imported"
     if not found.get("usable"):
         return "torch-too-old"
-    home = folder / f"rank{rank}"
-    traces = [home / RunFolder.LIGHT, home / RunFolder.DEEP, home / RunFolder.FUNCTIONS]
-    if any(trace.is_file() for trace in traces):
+    # A launcher that runs below us may have started no rank 0 on this host.
+    homes = [folder / f"rank{job.rank}"] if job.launched else RunFolder(folder).ranks()
+    names = (RunFolder.LIGHT, RunFolder.DEEP, RunFolder.FUNCTIONS)
+    if any((home / name).is_file() for home in homes for name in names):
         return ""
+    return "too-short" if any(_steps_seen(home) for home in homes) else "no-steps"
+
+
+def _steps_seen(home: Path) -> int:
     try:
-        steps = json.loads((home / RunFolder.RECORDING).read_text(encoding="utf-8"))["steps_seen"]
+        return int(json.loads((home / RunFolder.RECORDING).read_text(encoding="utf-8"))["steps_seen"])
     except (OSError, ValueError, KeyError):
-        steps = 0
-    return "too-short" if steps else "no-steps"
+        return 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import os
 import sys
 import time
 from pathlib import Path
@@ -50,7 +49,7 @@ def act(arguments: argparse.Namespace) -> int:
 
     if not arguments.program:
         raise UncorkError("There is no program to run.", "Type: uncork run train.py")
-    folder = Path(arguments.out) if arguments.out else _new_folder(arguments.program[0])
+    folder = Path(arguments.out) if arguments.out else _new_folder(arguments.program)
     done = record(
         arguments.program,
         module=arguments.module,
@@ -106,12 +105,14 @@ def report_on(folder: Path, arguments: argparse.Namespace) -> None:
     emit(report, arguments, run=str(folder))
 
 
-def _new_folder(program: str) -> Path:
+def _new_folder(program: list[str]) -> Path:
     """Return a folder name that says what ran and when, and is not taken; the ranks of a launcher share one."""
-    name = Path(program).stem or "run"
-    if "RANK" in os.environ:
-        job = os.environ.get("TORCHELASTIC_RUN_ID", "none")
-        return Path("uncork-runs") / f"{name}-{job if job != 'none' else os.getppid()}"
+    from uncork.capture.job import job_of
+
+    name = next((Path(word).stem for word in program if word.endswith(".py")), Path(program[0]).stem) or "run"
+    job = job_of(program)
+    if job.launched:
+        return Path("uncork-runs") / f"{name}-{job.name}"
     base = Path("uncork-runs") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
     folder, turn = base, 1
     while folder.exists():

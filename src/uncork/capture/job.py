@@ -1,0 +1,63 @@
+"""Job: this process's place among the ranks that a launcher started, from the environment that it set."""
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+# Rank, number of ranks, rank on this host, name of the job. torchrun, accelerate and deepspeed set the first line.
+LAUNCHERS = (
+    ("RANK", "WORLD_SIZE", "LOCAL_RANK", "TORCHELASTIC_RUN_ID"),
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "PMIX_NAMESPACE"),
+    ("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", ""),
+    ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "SLURM_JOB_ID"),
+)
+TORCH_STARTERS = ("torchrun", "torch.distributed.run", "torch.distributed.launch")
+STARTERS = frozenset((*TORCH_STARTERS, "accelerate", "deepspeed", "mpirun", "mpiexec", "srun"))
+
+
+@dataclass(frozen=True)
+class Job:
+    """A place among ranks.
+
+    Args:
+        rank: This process's rank; 0 where no launcher started it.
+        world: Number of ranks.
+        leads_host: The first rank on its host.
+        name: The same for all ranks of a job on a host, and no file name's trouble; empty without a launcher.
+    """
+
+    rank: int = 0
+    world: int = 1
+    leads_host: bool = True
+    name: str = ""
+
+    @property
+    def launched(self) -> bool:
+        """Return whether a launcher started this process as one of its ranks."""
+        return bool(self.name)
+
+
+def this_job() -> Job:
+    """Return this process's place, as the first launcher tells it whose variables are there."""
+    for rank, world, local, name in LAUNCHERS:
+        number, size = _number(rank), _number(world)
+        # torchrun's variables count for one rank too; others are set for every program that is not launched as ranks.
+        if number is None or (rank != "RANK" and (size or 1) < 2):
+            continue
+        told = os.environ.get(name, "")
+        word = told if told not in ("", "none") else f"{os.getppid()}"
+        return Job(number, size or 1, (_number(local) or 0) == 0, re.sub(r"[^\w.-]+", "-", word))
+    return Job()
+
+
+def job_of(argv: Sequence[str]) -> Job:
+    """Return the place of the program that a command line starts; a launcher below us gives out ranks of its own."""
+    return Job() if any(Path(word).name in STARTERS for word in argv[:4]) else this_job()
+
+
+def _number(name: str) -> int | None:
+    """Return a number of the environment, None where it is missing, or a word that another tool put there."""
+    text = os.environ.get(name, "")
+    return int(text) if text.isascii() and text.isdecimal() else None
