@@ -107,7 +107,7 @@ def load(path: Path) -> Report:
             try:
                 return from_json(json.loads(saved.read_bytes()))
             except ValueError as fault:
-                raise UnreadableError(f"{saved} is a damaged report ({fault}).", "Write it again.") from None
+                raise UnreadableError("report_damaged", path=saved, reason=fault) from None
     from uncork.pipeline import analyze
 
     return analyze([path])

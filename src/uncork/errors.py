@@ -7,20 +7,30 @@ class UncorkError(Exception):
     """A problem told in one line on standard error; the command ends with exit code 2.
 
     Args:
-        message: What happened, in one line.
-        hint: What to type or do next, in one line; may be empty.
+        id: Of the text in the catalogue, ``error.<id>``: what happened, and what to type or do next.
+        **params: What fills the text's placeholders; another of these errors is told in the same language.
     """
 
     exit_code = 2
 
-    def __init__(self, message: str, hint: str = "") -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
+    def __init__(self, id: str, **params: object) -> None:  # noqa: A002 - as everything in the catalogue is called
+        super().__init__(id)
+        self.id = id
+        self.params = params
+
+    def told(self, lang: str) -> str:
+        """Return the one line that people see; a text that is no id is told as it is."""
+        from uncork.locale import catalogue, fill
+
+        params = {
+            key: value.told(lang) if isinstance(value, UncorkError) else str(value)
+            for key, value in self.params.items()
+        }
+        return " ".join(fill(catalogue(lang).get(f"error.{self.id}", self.id), params).splitlines())
 
     def __str__(self) -> str:
-        """Return the one line that people see."""
-        return f"{self.message} {self.hint}".strip()
+        """Return the line in English."""
+        return self.told("en")
 
 
 class UsageError(UncorkError):

@@ -28,7 +28,7 @@ export async function render() {
   const frame = document.createElement('iframe');
   choice.append(...runs.map(run => new Option(run || '.', run)));
   choice.hidden = runs.length < 2;
-  frame.setAttribute('sandbox', 'allow-scripts');
+  frame.setAttribute('sandbox', 'allow-scripts allow-downloads');
   frame.style.cssText = 'border:0;width:100%;height:calc(100vh - 8px)';
   const show = () => { frame.src = './page?run=' + encodeURIComponent(choice.value); };
   choice.onchange = show;
@@ -91,5 +91,5 @@ class UncorkPlugin(base_plugin.TBPlugin):  # type: ignore[misc] # tensorboard ha
         try:
             report = analyze(readers.expand([self._folder / run]), views=True)
         except UncorkError as fault:
-            return f"<!doctype html><meta charset=utf-8><p>{html.escape(str(fault))}"
+            return f"<!doctype html><meta charset=utf-8><p>{html.escape(fault.told(lang))}"
         return renderers()["html"](report, Options(lang=lang))

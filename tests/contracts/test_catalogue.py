@@ -9,6 +9,7 @@ import pytest
 
 import uncork
 from uncork.locale import LANGUAGES, catalogue
+from uncork.readers.foreign import FORMATS
 from uncork.rules import rules
 from uncork.rules.page import page
 
@@ -34,6 +35,10 @@ NAMED = {
     "Line": ("metric.{}",),
     "Quality": ("quality.{}",),
     "Message": ("{}",),
+    "UncorkError": ("error.{}",),
+    "UnreadableError": ("error.{}",),
+    "UsageError": ("error.{}",),
+    "PickleError": ("error.{}",),
 }
 """What the code makes with an id, and the texts that go with it."""
 
@@ -106,6 +111,19 @@ def test_every_id_has_its_texts():
     named = list(named_keys())
     assert {"missing.events", "record.events"} <= {key for key, _ in named}, "the search finds what it looks for"
     assert [(key, where) for key, where in named if key not in catalogue("en")] == []
+
+
+def test_every_refusal_is_an_id():
+    """What stops uncork is told in the reader's language: no error is raised with a text instead of an id."""
+    texts = {key for key, _ in named_keys() if key.startswith("error.")}
+    assert len(texts) > 50, "the search finds what it looks for"
+    assert texts <= set(catalogue("en"))
+    dynamic = {f"error.foreign_{form.id}" for form in FORMATS} | {
+        "error.fault",
+        "error.interrupted",
+        "error.portable_reader",
+    }
+    assert {key for key in catalogue("en") if key.startswith("error.")} == texts | dynamic
 
 
 @pytest.mark.parametrize("rule_id", list(rules()))

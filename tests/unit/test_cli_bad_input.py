@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import re
 
 import pytest
 
@@ -47,6 +48,32 @@ def test_files_that_hold_no_recording(name, tmp_path, capsys):
     path = tmp_path / name
     path.write_bytes(CONTENTS[name])
     assert name in fails_in_one_line(capsys, "analyze", str(path))
+
+
+@pytest.mark.parametrize("name", CONTENTS)
+def test_refusals_are_told_in_chinese(name, tmp_path, capsys):
+    """Under --lang zh the line is Chinese, with the file's name as it is."""
+    path = tmp_path / name
+    path.write_bytes(CONTENTS[name])
+    line = fails_in_one_line(capsys, "analyze", str(path), "--lang", "zh")
+    assert name in line
+    assert len(re.findall(r"[\u4e00-\u9fff]", line)) > 5
+    assert not re.search(r"[a-z]{2,} [a-z]{2,} [a-z]{2,} [a-z]{2,}", line.replace(str(path), "")), (
+        "no English words in a row"
+    )
+
+
+def test_other_refusals_are_told_in_chinese_too(sketched_trace, tmp_path, capsys):
+    """What was typed wrong is told in Chinese as well."""
+    for argv in (
+        ("analyze", str(tmp_path / "nowhere.json"), "--lang", "zh"),
+        ("analyze", str(sketched_trace), "--rank", "7", "--lang", "zh"),
+        ("analyze", str(sketched_trace), "--sort", "colour", "--lang", "zh"),
+        ("explain", "no-such-rule", "--lang", "zh"),
+        ("open", str(tmp_path / "nowhere"), "--lang", "zh"),
+    ):
+        line = fails_in_one_line(capsys, *argv)
+        assert len(re.findall(r"[\u4e00-\u9fff]", line)) > 3, line
 
 
 def test_a_missing_file(tmp_path, capsys):

@@ -269,6 +269,18 @@ def test_bombs_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         (b'{"$schema": "https://www.speedscope.app/file-format-schema.json"}', "speedscope"),
         (b'{"a": 1}', "no trace"),
         (b"\x89PNG\r\n", "picture"),
+        (b"%PDF-1.7", "document"),
+        (b"PAR1\x15\x00", "Parquet"),
+        (b"ARROW1\0\0", "Arrow"),
+        (b"\x93NUMPY\x01\0", "NumPy"),
+        (b"PERFILE2" + b"\0" * 90, "Linux perf"),
+        (b"memray\0\x0c\0\0\0", "memray"),
+        (b"version: 1\ncreator: yappi\n", "callgrind"),
+        (b'<?xml version="1.0"?>\n<svg version="1.1">', "py-spy"),
+        (b"\n\x17\x92\x01\x14\x0a\x12", "no recording"),
+        (b"\n\x0c\x40\x83\xf2\x8f\xb9\x05\x52\x02\x18\x01", "Perfetto"),
+        (b"\n\x04\x08\x01\x10\x02\n\x04", "pprof"),
+        (b'{"session": {"frame_tree": null}}', "pyinstrument"),
         (b"PK\x03\x04broken", "zip"),
         (b"\x1f\x8bbroken", "gzip"),
     ],
@@ -280,6 +292,17 @@ def test_other_files_are_named(tmp_path: Path, head: bytes, word: str) -> None:
     with pytest.raises(UnreadableError, match=word) as refusal:
         readers.read(path)
     assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(("name", "word"), [("a.nsys-rep", "Nsight Systems"), ("b.ncu-rep", "Nsight Compute")])
+def test_binary_forms_without_a_mark_are_named_by_the_file(tmp_path: Path, name: str, word: str) -> None:
+    """Where the content cannot tell, the name may say what to refuse; never what to read."""
+    path = tmp_path / name
+    path.write_bytes(bytes(range(1, 200)))
+    with pytest.raises(UnreadableError, match=word):
+        readers.read(path)
+    path.write_text(json.dumps([slice_of("aten::mm", "cpu_op", 1, 1)]))
+    assert len(readers.read(path)) == 1
 
 
 def test_readers_are_found_by_looking() -> None:

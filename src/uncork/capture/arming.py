@@ -23,11 +23,9 @@ def trigger(pid: int) -> None:
     try:
         folder = Path(note.read_text(encoding="utf-8"))
     except OSError as absent:
-        raise UncorkError(
-            f"Process {pid} is no program that waits to be recorded.", "Start it with: uncork run --arm train.py"
-        ) from absent
+        raise UncorkError("nothing_armed", pid=pid) from absent
     if not folder.is_dir():
-        raise UncorkError(f"The run folder {folder} of process {pid} is gone.", "Start the program again.")
+        raise UncorkError("armed_folder_gone", path=folder, pid=pid)
     (folder / GO).touch()
 
 

@@ -17,20 +17,20 @@ def command_for(argv: list[str], *, module: bool) -> list[str]:
         module: The program is the name of a module, as in ``python -m``.
     """
     if not argv:
-        raise UsageError("No program was named.", "Type: uncork run train.py")
+        raise UsageError("no_program")
     if module:
         return [sys.executable, "-m", *argv]
     program = argv[0]
     if os.path.isdir(program):
         if not os.path.isfile(os.path.join(program, "__main__.py")):
-            raise UsageError(f"{program} is a folder without a __main__.py.", "Name a script: uncork run train.py")
+            raise UsageError("folder_without_main", path=program)
         return [sys.executable, *argv]
     if os.path.isfile(program):
         return [sys.executable, *argv] if _is_python(program) else list(argv)
     beside_python = os.pathsep.join([os.environ.get("PATH", os.defpath), os.path.dirname(sys.executable)])
     found = shutil.which(program, path=beside_python) if not program.endswith(".py") else None
     if found is None:
-        raise UsageError(f"There is no file {program} here.", "Check the path, or use -m for a module.")
+        raise UsageError("no_program_file", path=program)
     return [found, *argv[1:]]
 
 

@@ -110,7 +110,7 @@ def _begin(folder: Path, about: dict[str, Any]) -> None:
     try:
         write_json(folder / RunFolder.RECORDING, about)
     except OSError as fault:
-        raise UsageError(f"Nothing can be written into {folder} ({fault.strerror}).", "Name one with --out.") from fault
+        raise UsageError("run_folder_unwritable", path=folder, reason=fault.strerror) from fault
 
 
 def _number_of(folder: Path) -> int:
@@ -149,9 +149,9 @@ def _prepare(folder: Path, job: Job) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         taken = home.exists() and any(home.iterdir())
     except OSError as fault:
-        raise UsageError(f"{folder} cannot be the run folder ({fault.strerror}).", "Name one with --out.") from fault
+        raise UsageError("run_folder_impossible", path=folder, reason=fault.strerror) from fault
     if taken and not (home != folder and (home / OWNER).is_file()):
-        raise UsageError(f"{home} holds files already.", "Name a new run folder with --out.")
+        raise UsageError("run_folder_taken", path=home)
     if taken:
         shutil.rmtree(home, ignore_errors=True)
 

@@ -9,6 +9,7 @@ from importlib import import_module
 
 from uncork import __version__
 from uncork.errors import UncorkError, strict
+from uncork.locale import default_language, say
 
 VERBS = ("run", "analyze", "compare", "explain", "rules", "open", "demo", "trigger")
 
@@ -38,12 +39,13 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Return the exit code: 0 analysed, 1 a gate failed, 2 unusable input; of ``run``, the program's own."""
+    arguments = None
     try:
         arguments = parser().parse_args(argv)
         code: int = arguments.act(arguments)
         sys.stdout.flush()
     except UncorkError as fault:
-        print(f"uncork: {fault}", file=sys.stderr)
+        print(f"uncork: {fault.told(language(arguments))}", file=sys.stderr)
         return fault.exit_code
     except BrokenPipeError:
         # The reader of our output has gone (`| head`): nothing is left to say, and nobody to say it to.
@@ -52,19 +54,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as fault:
         if strict():
             raise
-        print(f"uncork: {fault_line(fault)}", file=sys.stderr)
+        print(f"uncork: {fault_line(fault, language(arguments))}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("uncork: interrupted", file=sys.stderr)
+        print(f"uncork: {say(language(arguments), 'error.interrupted')}", file=sys.stderr)
         return 130
     return code
 
 
-def fault_line(fault: Exception) -> str:
+def language(arguments: argparse.Namespace | None) -> str:
+    """Return the language that was asked for, else the environment's."""
+    return getattr(arguments, "lang", None) or default_language()
+
+
+def fault_line(fault: Exception, lang: str) -> str:
     """Return one line about a fault of our own: what, where, and what to do about it."""
     frames = traceback.extract_tb(fault.__traceback__)
     where = f"{frames[-1].name} in {os.path.basename(frames[-1].filename)}:{frames[-1].lineno}"  # noqa: PTH119
     what = " ".join(f"{type(fault).__name__}: {fault}".split())
-    return (
-        f"A fault of uncork's own, sorry ({what}, {where}). Set UNCORK_STRICT=1 for the whole story; please report it."
-    )
+    return say(lang, "error.fault", {"what": what, "where": where})

@@ -77,4 +77,4 @@ def _share(text: str | None) -> float | None:
     try:
         return float(text[:-1]) / 100 if text.endswith("%") else float(text)
     except ValueError:
-        raise UsageError(f"{text!r} is no share.", "Write 5% or 0.05.") from None
+        raise UsageError("no_share", text=text) from None

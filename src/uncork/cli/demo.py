@@ -39,7 +39,7 @@ def act(arguments: argparse.Namespace) -> int:
             sys.stdout.flush()
             code = main(command)
             if code:
-                raise UncorkError(f"The demo program ended with exit code {code}.", "Is torch installed here?")
+                raise UncorkError("demo_failed", code=code)
     write("-", f"\n{say(lang, 'demo.compare')}\n$ uncork compare {runs['slow']} {runs['fixed']}\n")
     sys.stdout.flush()
     return main(["compare", str(runs["slow"]), str(runs["fixed"]), "--lang", lang])

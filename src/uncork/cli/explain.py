@@ -29,8 +29,9 @@ def act(arguments: argparse.Namespace) -> int:
     rule = rules().get(rule_id)
     if rule is None:
         near = difflib.get_close_matches(rule_id, rules(), n=3)
-        hint = f"Did you mean {' or '.join(near)}?" if near else "List them with: uncork rules"
-        raise UsageError(f"There is no rule {arguments.rule!r}.", hint)
+        if near:
+            raise UsageError("no_rule_but", rule=arguments.rule, near=" / ".join(near))
+        raise UsageError("no_rule", rule=arguments.rule)
     manual = page(rule.folder, rule.id, arguments.lang or default_language())
     text = f"# {manual.name}\n\n{manual.manual}"
     if use_color():

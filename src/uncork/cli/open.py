@@ -50,7 +50,7 @@ def serve(path: Path, lang: str | None, place: str = "") -> int:
     from uncork.render import Options
 
     if not path.exists():
-        raise UncorkError(f"There is no {path}.", "Type: uncork open uncork-runs/NAME --serve")
+        raise UncorkError("nothing_to_open", path=path, option=" --serve")
     served = serving.Served(serving.read(path), Options(lang=lang or default_language()))
     with serving.server(served) as running:
         address = _at(serving.address(running, served), place)
@@ -72,7 +72,7 @@ def find_page(path: Path, lang: str | None) -> Path:
     from uncork.recording import RunFolder
 
     if not path.exists():
-        raise UncorkError(f"There is no {path}.", "Type: uncork open uncork-runs/NAME")
+        raise UncorkError("nothing_to_open", path=path, option="")
     if path.suffix == ".html":
         return path
     is_run = RunFolder.is_one(path)

@@ -89,7 +89,7 @@ def emit(report: Report, arguments: argparse.Namespace, run: str = "") -> None:
     known = report.run.get("ranks", ())
     if chosen.rank is not None and chosen.rank not in known:
         there = ", ".join(map(str, known)) if len(known) <= _MOST_NAMED else f"{known[0]} … {known[-1]}"
-        raise UsageError(f"There is no rank {chosen.rank} in this recording.", f"Its ranks are: {there}.")
+        raise UsageError("no_rank", rank=chosen.rank, known=there)
     wanted = [(form, getattr(arguments, form)) for form in ("json", "html", "markdown")]
     wanted += [_export(text) for text in arguments.export]
     for form, target in wanted:
@@ -108,7 +108,7 @@ def _export(text: str) -> tuple[str, str]:
     form = name.replace("-", "_")
     if form not in renderers() or not target:
         forms = ", ".join(form.replace("_", "-") for form in renderers() if form != "terminal")
-        raise UsageError(f"--export {text} names no form and file.", f"Write FORM=FILE with one of: {forms}.")
+        raise UsageError("no_export", text=text, known=forms)
     return form, target
 
 
@@ -128,7 +128,7 @@ def write(target: str, text: str) -> None:
         draft.replace(path)
     except OSError as fault:
         draft.unlink(missing_ok=True)
-        raise UncorkError(f"Cannot write {target}: {fault.strerror}.", "Name a file in a folder that exists.") from None
+        raise UncorkError("cannot_write", path=target, reason=fault.strerror) from None
 
 
 def _encodes(text: str) -> bool:

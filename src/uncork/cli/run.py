@@ -48,7 +48,7 @@ def act(arguments: argparse.Namespace) -> int:
     from uncork.capture import CaptureOptions, end_as, record
 
     if not arguments.program:
-        raise UncorkError("There is no program to run.", "Type: uncork run train.py")
+        raise UncorkError("no_program")
     folder = Path(arguments.out) if arguments.out else _new_folder(arguments.program)
     done = record(
         arguments.program,
@@ -72,7 +72,7 @@ def act(arguments: argparse.Namespace) -> int:
 
 def _report(done: CaptureResult, arguments: argparse.Namespace) -> None:
     """Show the report of a recording, or one line that says why there is none: the exit code stays the program's."""
-    from uncork.cli import fault_line
+    from uncork.cli import fault_line, language
     from uncork.locale import default_language, say
 
     if done.problem:
@@ -82,11 +82,11 @@ def _report(done: CaptureResult, arguments: argparse.Namespace) -> None:
     try:
         report_on(done.folder, arguments)
     except UncorkError as fault:
-        print(f"uncork: {fault}", file=sys.stderr)
+        print(f"uncork: {fault.told(language(arguments))}", file=sys.stderr)
     except Exception as fault:
         if strict():
             raise
-        print(f"uncork: {fault_line(fault)}", file=sys.stderr)
+        print(f"uncork: {fault_line(fault, language(arguments))}", file=sys.stderr)
 
 
 def report_on(folder: Path, arguments: argparse.Namespace) -> None:
@@ -142,5 +142,5 @@ def _seconds(text: str | None) -> float | None:
     except ValueError:
         value = 0
     if not 0 < value < math.inf:
-        raise UncorkError(f"{text!r} is no time.", "Write 60s, 5m or 1h.")
+        raise UncorkError("no_time", text=text)
     return value

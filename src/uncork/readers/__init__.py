@@ -55,10 +55,5 @@ def read(path: Path, progress: Progress | None = None) -> list[Recording]:
                 return list(reader.read(path, progress=progress))
             return list(reader.read(path))
     if not head and path.is_file():
-        raise UnreadableError(
-            f"{path}: is empty.", "Record again; the program may have ended before the trace was written."
-        )
-    raise UnreadableError(
-        f"{path}: is no recording that uncork reads.",
-        "Give a trace of torch.profiler, a memory snapshot, a .prof file or a run folder.",
-    )
+        raise UnreadableError("file_empty", path=path)
+    raise UnreadableError("no_recording", path=path)

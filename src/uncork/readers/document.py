@@ -98,10 +98,7 @@ class _Walk:
     def finish(self) -> Scanned:
         """Return the columns of what was walked."""
         if not self.found_events:
-            raise UnreadableError(
-                f"{self.source.path}: holds JSON, but no list of events: it is no trace.",
-                "Give the trace written by torch.profiler.",
-            )
+            raise UnreadableError("json_without_events", path=self.source.path)
         return self.scanner.finish(self.header)
 
     def document(self) -> None:
@@ -115,9 +112,7 @@ class _Walk:
                 self.at += 1
                 self.members()
             else:
-                raise UnreadableError(
-                    f"{self.source.path}: does not begin as a trace does.", "Give a profiler's trace."
-                )
+                raise UnreadableError("no_trace", path=self.source.path)
             self.after()
         except _CutError:
             self.repairs["cut_file"] += 1
@@ -142,10 +137,7 @@ class _Walk:
         if len(self.text) == len(rest):
             return False
         if len(self.text) > _LARGEST_VALUE_BYTES:
-            raise UnreadableError(
-                f"{self.source.path}: holds a single value of more than {_LARGEST_VALUE_BYTES >> 20} MiB, "
-                "which no recording does."
-            )
+            raise UnreadableError("value_too_large", path=self.source.path, most_bytes=_LARGEST_VALUE_BYTES)
         return True
 
     def _byte(self) -> bytes:

@@ -3,6 +3,7 @@
 import logging
 from functools import cache
 
+from uncork.locale import default_language, say
 from uncork.readers.document import Scanner
 
 
@@ -12,10 +13,7 @@ def _compiled() -> type[Scanner] | None:
     try:
         from uncork.readers.scan import CompiledScanner
     except ImportError:
-        logging.getLogger("uncork").warning(
-            "uncork: the compiled reader is not there (no C compiler at installation); "
-            "reading in pure Python, 5 to 9 times slower."
-        )
+        logging.getLogger("uncork").warning("uncork: %s", say(default_language(), "error.portable_reader"))
         return None
     compiled: type[Scanner] = CompiledScanner
     return compiled

@@ -21,7 +21,7 @@ def expand(paths: Iterable[str | Path]) -> list[Path]:
         try:
             found.update(dict.fromkeys(_one(Path(given))))
         except OSError as error:
-            raise UnreadableError(f"{error.filename or given}: cannot be opened ({error.strerror}).") from error
+            raise UnreadableError("cannot_open", path=error.filename or given, reason=error.strerror) from error
     return list(found)
 
 
@@ -32,9 +32,7 @@ def _one(path: Path) -> list[Path]:
         return _in_folder(path)
     matches = sorted(map(Path, glob.glob(str(path), recursive=True)), key=_natural)  # noqa: PTH207 — absolute patterns too
     if not matches:
-        raise UnreadableError(
-            f"{path}: is not there.", "Check the path; a pattern such as 'traces/*.json.gz' works too."
-        )
+        raise UnreadableError("not_there", path=path)
     return [
         file
         for match in matches
@@ -52,7 +50,7 @@ def _in_folder(folder: Path) -> list[Path]:
         path for path in files if path.name.lower().endswith(_SUFFIXES)
     ]
     if not traces:
-        raise UnreadableError(f"{folder}: holds no recordings.", "Give the folder in which the profiler's traces lie.")
+        raise UnreadableError("folder_without_recordings", path=folder)
     return traces
 
 

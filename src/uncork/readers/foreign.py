@@ -16,79 +16,62 @@ class Foreign:
     """A format that is recognised but not read.
 
     Args:
-        name: What it is, as a phrase after "is".
-        hint: What to do instead.
+        id: Of the text that names it and says what to do instead, ``error.foreign_<id>``.
         starts: Found at the first byte that is not blank.
         holds: All found somewhere in the head.
+        suffixes: Ends of the file's name, for binary forms without a mark of their own.
     """
 
-    name: str
-    hint: str
-    starts: re.Pattern[bytes] = re.compile(b"")
+    id: str
+    starts: re.Pattern[bytes]
     holds: tuple[bytes, ...] = ()
+    suffixes: tuple[str, ...] = ()
 
 
-_GIVE_TRACE = "Give the trace written by torch.profiler (export_chrome_trace or tensorboard_trace_handler)."
+_OBJECT = re.compile(rb"\{")
+_LIST = re.compile(rb"\[")
+_EITHER = re.compile(rb"[\[{]")
+_NO_JSON = re.compile(rb"[^\[{]")
 
 FORMATS = (
+    Foreign("git_lfs", re.compile(rb"version https://git-lfs\.github\.com/spec")),
+    Foreign("vector_picture", re.compile(rb"<(?:svg|\?xml)", re.IGNORECASE), (b"<svg",)),
+    Foreign("web_page", re.compile(rb"<(?:!doctype html|html|head|\?xml)", re.IGNORECASE)),
+    Foreign("chakra", re.compile(rb'\{\s*"(?:schema|nodes|pid|time)"'), (b'"nodes"', b'"ctrl_deps"')),
+    Foreign("chakra", re.compile(rb'\{\s*"schema"\s*:\s*"[^"]{0,40}"'), (b'"nodes"',)),
+    Foreign("rocprof", _OBJECT, (b'"otherData"', b"HSASystemAttributes")),
+    Foreign("rocprof", _OBJECT, (b"HIP API", b'"BeginNs"')),
+    Foreign("rocprofiler_sdk", _OBJECT, (b'"rocprofiler-sdk', b'"buffer_records"')),
+    Foreign("horovod", _LIST, (b"NEGOTIATE_",)),
+    Foreign("horovod", _LIST, (b"CYCLE_START",)),
+    Foreign("sqlite", re.compile(rb"SQLite format 3\0")),
+    Foreign("nsight_systems", _NO_JSON, suffixes=(".nsys-rep", ".qdrep")),
+    Foreign("nsight_compute", _NO_JSON, suffixes=(".ncu-rep",)),
+    Foreign("browser", _EITHER, (b'"DevTools"',)),
+    Foreign("browser", _EITHER, (b'"devtools.timeline',)),
+    Foreign("pprof", re.compile(rb"\n.\x08.\x10", re.DOTALL)),
     Foreign(
-        "a Git LFS pointer, not the file itself",
-        "Type: git lfs pull",
-        re.compile(rb"version https://git-lfs\.github\.com/spec"),
+        "perfetto",
+        re.compile(rb"\n(?:[\x80-\xff]{0,3}[\x01-\x7f])(?:[\x12\x18\x32\x40\x50\x5a]|[\x8a\xa2\xca\xe2][\x02-\x06])"),
     ),
-    Foreign(
-        "a web page, not a trace: the download went wrong",
-        "Download the file itself (on GitHub: the Raw button).",
-        re.compile(rb"<(?:!doctype html|html|head|\?xml)", re.IGNORECASE),
-    ),
-    Foreign(
-        "an execution trace (Chakra), which holds what ran but no times",
-        "Give the profiler's trace of the same run.",
-        re.compile(rb'\{\s*"(?:schema|nodes|pid|time)"'),
-        (b'"nodes"', b'"ctrl_deps"'),
-    ),
-    Foreign(
-        "an execution trace (Chakra), which holds what ran but no times",
-        "Give the profiler's trace of the same run.",
-        re.compile(rb'\{\s*"schema"\s*:\s*"[^"]{0,40}"'),
-        (b'"nodes"',),
-    ),
-    Foreign("a trace of rocprof", _GIVE_TRACE, re.compile(rb"\{"), (b'"otherData"', b"HSASystemAttributes")),
-    Foreign("a trace of rocprof", _GIVE_TRACE, re.compile(rb"\{"), (b"HIP API", b'"BeginNs"')),
-    Foreign(
-        "a trace of rocprof (rocprofiler-sdk)",
-        _GIVE_TRACE,
-        re.compile(rb"\{"),
-        (b'"rocprofiler-sdk', b'"buffer_records"'),
-    ),
-    Foreign("a Horovod timeline", _GIVE_TRACE, re.compile(rb"\["), (b"NEGOTIATE_",)),
-    Foreign("a Horovod timeline", _GIVE_TRACE, re.compile(rb"\["), (b"CYCLE_START",)),
-    Foreign(
-        "a database, as Nsight Systems exports one",
-        f"uncork does not read it. {_GIVE_TRACE}",
-        re.compile(rb"SQLite format 3\0"),
-    ),
-    Foreign("a browser's trace: it holds no PyTorch events", _GIVE_TRACE, re.compile(rb"[\[{]"), (b'"DevTools"',)),
-    Foreign(
-        "a browser's trace: it holds no PyTorch events", _GIVE_TRACE, re.compile(rb"[\[{]"), (b'"devtools.timeline',)
-    ),
-    Foreign(
-        "a speedscope profile, which py-spy and others write",
-        _GIVE_TRACE,
-        re.compile(rb"\{"),
-        (b"speedscope.app/file-format-schema",),
-    ),
-    Foreign("a trace of VizTracer", _GIVE_TRACE, re.compile(rb"\{"), (b'"viztracer_metadata"',)),
-    Foreign("a notebook", _GIVE_TRACE, re.compile(rb"\{"), (b'"cells"', b'"nbformat"')),
-    Foreign("a model in the safetensors format", _GIVE_TRACE, re.compile(rb".\0{0,2}.{0,3}\0{4,6}\{\"", re.DOTALL)),
-    Foreign(
-        "a log of TensorBoard events",
-        "Give the *.pt.trace.json files beside it.",
-        re.compile(rb".{9,40}brain\.Event:2", re.DOTALL),
-    ),
-    Foreign("a program or library", _GIVE_TRACE, re.compile(rb"\x7fELF|MZ\x90")),
-    Foreign("a picture or a document", _GIVE_TRACE, re.compile(rb"\x89PNG|%PDF|\xff\xd8\xff|GIF8")),
-    Foreign("an archive", "Unpack it and give the folder.", re.compile(rb"7z\xbc\xaf|Rar!|BZh|\xfd7zXZ|\x1f\xa0")),
+    Foreign("perfetto", _NO_JSON, suffixes=(".pftrace", ".perfetto-trace")),
+    Foreign("speedscope", _OBJECT, (b"speedscope.app/file-format-schema",)),
+    Foreign("viztracer", _OBJECT, (b'"viztracer_metadata"',)),
+    Foreign("perf", re.compile(rb"PERFILE2|2ELIFREP")),
+    Foreign("memray", re.compile(rb"memray\0")),
+    Foreign("callgrind", re.compile(rb"(?:# callgrind format|version: 1\s|creator: )")),
+    Foreign("scalene", _OBJECT, (b'"elapsed_time_sec"', b'"samples"')),
+    Foreign("pyinstrument", _OBJECT, (b'"frame_tree"',)),
+    Foreign("pyinstrument", _OBJECT, (b'"root_frame"', b'"sampler"')),
+    Foreign("parquet", re.compile(rb"PAR1|ARROW1|FEA1")),
+    Foreign("hdf5", re.compile(rb"\x89HDF\r\n")),
+    Foreign("numpy", re.compile(rb"\x93NUMPY")),
+    Foreign("notebook", _OBJECT, (b'"cells"', b'"nbformat"')),
+    Foreign("safetensors", re.compile(rb".\0{0,2}.{0,3}\0{4,6}\{\"", re.DOTALL)),
+    Foreign("tensorboard", re.compile(rb".{9,40}brain\.Event:2", re.DOTALL)),
+    Foreign("program", re.compile(rb"\x7fELF|MZ\x90")),
+    Foreign("document", re.compile(rb"\x89PNG|%PDF|\xff\xd8\xff|GIF8")),
+    Foreign("archive", re.compile(rb"7z\xbc\xaf|Rar!|BZh|\xfd7zXZ|\x1f\xa0")),
 )
 
 _OWN = (b'"schemaVersion"', b'"deviceProperties"')
@@ -97,24 +80,26 @@ _OWN = (b'"schemaVersion"', b'"deviceProperties"')
 
 def claims(head: bytes, path: Path) -> bool:
     """Return whether the file is of a format of another tool."""
-    del path
-    return _recognised(head) is not None
+    return _recognised(head, path) is not None
 
 
 def read(path: Path) -> NoReturn:
     """Stop, saying what the file is and what to give instead."""
     from uncork.readers.source import head_of
 
-    found = _recognised(head_of(path))
-    name, hint = (found.name, found.hint) if found else ("of an unknown format", _GIVE_TRACE)
-    raise UnreadableError(f"{path}: is {name}.", hint)
+    found = _recognised(head_of(path), path)
+    raise UnreadableError(f"foreign_{found.id}" if found else "no_recording", path=path)
 
 
-def _recognised(head: bytes) -> Foreign | None:
+def _recognised(head: bytes, path: Path) -> Foreign | None:
     if all(mark in head for mark in _OWN):
         return None
     text = head.lstrip()
     for form in FORMATS:
-        if form.starts.match(text) and all(mark in head for mark in form.holds):
+        if (
+            (form.starts.match(text) or form.starts.match(head))
+            and all(mark in head for mark in form.holds)
+            and (not form.suffixes or path.name.lower().endswith(form.suffixes))
+        ):
             return form
     return None

@@ -73,15 +73,9 @@ def _refuse_empty(table: EventTable, path: Path) -> None:
     """Stop where nothing of PyTorch was recorded."""
     lasting = ~table.of_kind(Kind.FLOW_START, Kind.FLOW_END, Kind.COUNTER, Kind.OVERHEAD)
     if not (lasting & ~table.name_is(_is_profilers_own)).any():
-        raise UnreadableError(
-            f"{path}: nothing was recorded in this trace.",
-            "The profiler's schedule probably never reached an active step: call prof.step() often enough.",
-        )
+        raise UnreadableError("trace_empty", path=path)
     if not table.of_kind(*_PYTORCH).any():
-        raise UnreadableError(
-            f"{path}: is a trace of another tool: it holds no PyTorch events.",
-            "Give a trace written by torch.profiler.",
-        )
+        raise UnreadableError("trace_of_another_tool", path=path)
 
 
 def _is_profilers_own(name: str) -> bool:
@@ -97,10 +91,7 @@ def _refuse_mixed(table: EventTable, path: Path) -> None:
     first, then = order[:-1], order[1:]
     same = (table.track[first] == table.track[then]) & (table.name[first] == table.name[then])
     if (same & (table.ts_ns[then] < table.end_ns[first])).any():
-        raise UnreadableError(
-            f"{path}: two processes are mixed under one process id (a step runs twice at once on one thread).",
-            "Give the ranks' own trace files instead of the merged one.",
-        )
+        raise UnreadableError("ranks_mixed", path=path)
 
 
 def _format(table: EventTable, header: Mapping[str, object]) -> str:

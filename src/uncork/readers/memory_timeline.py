@@ -38,10 +38,7 @@ def read(path: Path, progress: Progress | None = None) -> list[Recording]:
         except (msgspec.DecodeError, ValueError, OverflowError, RecursionError):
             continue
         return [Recording(source=str(path), format="memory-timeline", snapshot=timeline)]
-    raise UnreadableError(
-        f"{path}: begins like a memory timeline but is cut off, damaged, or holds other numbers.",
-        "Write it again with prof.export_memory_timeline('timeline.json.gz').",
-    )
+    raise UnreadableError("memory_timeline_damaged", path=path)
 
 
 def _document(path: Path, progress: Progress | None) -> bytes:
@@ -52,7 +49,7 @@ def _document(path: Path, progress: Progress | None) -> bytes:
             parts.append(chunk)
             size += len(chunk)
             if size > _MOST_BYTES:
-                raise UnreadableError(f"{path}: is too large for a memory timeline.")
+                raise UnreadableError("memory_timeline_large", path=path)
     return b"".join(parts)
 
 

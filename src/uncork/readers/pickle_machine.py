@@ -90,7 +90,7 @@ class Machine:
                 buffer, at = self.buffer, self.at
                 limit = len(buffer) if self.ended else len(buffer) - _MOST_OPERAND_BYTES
                 if at >= len(buffer):
-                    raise PickleError(f"cut off after {self.place} bytes.")
+                    raise PickleError("cut_off", at=self.place)
             code = buffer[at]
             at += 1
             # The instructions that make up most of a snapshot, without a call.
@@ -123,7 +123,7 @@ class Machine:
                 self.at = at
                 instruction = instructions.get(code)
                 if instruction is None:
-                    raise PickleError(_refusal(code, self.place - 1))
+                    raise _refusal(code, self.place - 1)
                 instruction(self)
                 buffer, at = self.buffer, self.at
 
@@ -205,12 +205,12 @@ class Machine:
         self.forms.clear()
         self.form = NO_FORM
 
-    def why_broken(self) -> str:
+    def why_broken(self) -> PickleError:
         """Return what can be said of an instruction that could not be followed."""
         size = self.before + len(self.buffer)
         if self.ended and size - self.place <= _MOST_OPERAND_BYTES:
-            return f"cut off after {size} bytes."
-        return f"damaged near byte {self.place}."
+            return PickleError("cut_off", at=size)
+        return PickleError("damaged_near", at=self.place)
 
     def refill(self) -> None:
         """Read on, and stop a file that makes far more objects than its size can hold."""
@@ -225,7 +225,7 @@ class Machine:
         """Raise if there are more objects, or places to remember them, than bytes that could describe them."""
         most = _FREE_OBJECTS + (self.before + len(self.buffer)) // _BYTES_PER_OBJECT
         if max(self.objects, len(self.memo), remembered, len(self.stack), len(self.marks)) > most:
-            raise PickleError("it describes far more objects than a snapshot of its size can hold.")
+            raise PickleError("snapshot_bomb")
 
     def take(self, count: int) -> bytes:
         """Return the next bytes, reading on as far as needed."""
@@ -236,7 +236,7 @@ class Machine:
         while missing > 0:
             parts.append(self.source.read(_CHUNK_BYTES))  # a length may be a lie: never ask for all of it at once
             if not parts[-1]:
-                raise PickleError(f"cut off after {self.before + len(self.buffer)} bytes.")
+                raise PickleError("cut_off", at=self.before + len(self.buffer))
             missing -= len(parts[-1])
         if parts:
             self.before += self.at
@@ -249,7 +249,7 @@ class Machine:
         """Return the rest of the line (protocol 0)."""
         while (end := self.buffer.find(b"\n", self.at)) < 0:
             if self.ended or len(self.buffer) - self.at > _CHUNK_BYTES:
-                raise PickleError(f"cut off or damaged near byte {self.place}.")
+                raise PickleError("damaged_near", at=self.place)
             self.refill()
         start, self.at = self.at, end + 1
         return self.buffer[start:end]
@@ -299,13 +299,13 @@ class Machine:
         """Resolve a wrapper of torch's C++ writer to the value in it."""
         arguments, function = self.stack.pop(), self.stack.pop()
         if not isinstance(function, _Torch) or not isinstance(arguments, tuple) or not arguments:
-            raise PickleError("it would run code, which uncork never does.")
+            raise PickleError("would_run_code")
         self.stack.append(arguments[0])
 
     def name(self, module: str, name: str) -> None:
         """Push the stand-in of a function of torch's C++ writer; refuse any other."""
         if module != _JIT_MODULE or name not in (*_JIT_LISTS, "restore_type_tag"):
-            raise PickleError(f"it would load {module[:60]}.{name[:60]}, which uncork never does.")
+            raise PickleError("would_load", name=f"{module[:60]}.{name[:60]}")
         self.made(_Torch(name))
 
 
@@ -314,10 +314,10 @@ def is_key(value: object) -> bool:
     return not isinstance(value, tuple)
 
 
-def _refusal(code: int, place: int) -> str:
+def _refusal(code: int, place: int) -> PickleError:
     if code in _CODE_RUNNING:
-        return "it would run code, which uncork never does."
-    return f"no pickle: unknown instruction {code:#04x} at byte {place}."
+        return PickleError("would_run_code")
+    return PickleError("unknown_instruction", code=f"{code:#04x}", at=place)
 
 
 _CODE_RUNNING = frozenset(b"ioPQb\x81\x92\x82\x83\x84\x97\x98")

@@ -26,7 +26,7 @@ def load(source: Bytes, collect: Collector) -> object:
     try:
         return machine.run(_INSTRUCTIONS)
     except (ValueError, TypeError, IndexError, KeyError, AttributeError, struct.error, OverflowError) as error:
-        raise PickleError(machine.why_broken()) from error
+        raise machine.why_broken() from error
 
 
 def _pop(machine: Machine) -> None:

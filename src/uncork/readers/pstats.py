@@ -39,14 +39,14 @@ def read_functions(path: Path) -> FunctionTable:
     """
     try:
         if path.stat().st_size > MOST_BYTES:
-            raise UnreadableError(f"{path}: is larger than any profile of Python functions.")
+            raise UnreadableError("profile_large", path=path)
         raw = path.read_bytes()
         # marshal runs nothing; a code object in it is data, and refused below like every other stranger.
         stats = marshal.loads(raw)  # noqa: S302
     except OSError as error:
-        raise UnreadableError(f"{path}: cannot be opened ({error.strerror}).") from error
+        raise UnreadableError("cannot_open", path=path, reason=error.strerror) from error
     except (ValueError, EOFError, TypeError, MemoryError) as error:
-        raise UnreadableError(f"{path}: is no cProfile file, or is cut off.") from error
+        raise UnreadableError("profile_cut", path=path) from error
     return _table(_checked(stats, path))
 
 
@@ -54,7 +54,7 @@ def _checked(stats: object, path: Path) -> dict[Key, Row]:
     """Return the rows if every part has the shape that cProfile writes."""
     if isinstance(stats, dict) and all(_is_key(key) and _is_row(row) for key, row in stats.items()):
         return stats
-    raise UnreadableError(f"{path}: is no cProfile file.", "Give a file of cProfile.Profile.dump_stats or -o.")
+    raise UnreadableError("no_profile", path=path)
 
 
 def _is_key(key: object) -> bool:

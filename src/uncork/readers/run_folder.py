@@ -44,21 +44,21 @@ def read(path: Path, progress: Progress | None = None) -> list[Recording]:
         one for one in found if any(part is not None for part in (one.events, one.deep, one.functions, one.snapshot))
     ]
     if not useful:
-        raise UnreadableError(f"{path}: nothing was recorded in this run.", _advice(about, found))
+        raise _emptiness(path, about, found)
     return useful
 
 
-def _advice(about: Mapping[str, Any], found: list[Recording]) -> str:
+def _emptiness(path: Path, about: Mapping[str, Any], found: list[Recording]) -> UnreadableError:
     """Return why a run folder is empty, and what to do next."""
     problem = about.get("problem")
     if problem == "torch-not-imported":
-        return "The program never imported torch."
+        return UnreadableError("run_without_torch", path=path)
     if problem == "torch-too-old":
-        return "Its torch is older than 2.3; record a trace with torch.profiler and give that to uncork analyze."
+        return UnreadableError("run_of_old_torch", path=path)
     steps = max((one.run.steps_seen for one in found if one.run), default=0)
     if steps:
-        return f"The program ended after {steps} steps; let it make at least 12."
-    return "No training or inference step was seen; mark one with uncork.step() in the program's loop."
+        return UnreadableError("run_too_short", path=path, steps=steps)
+    return UnreadableError("run_without_steps", path=path)
 
 
 def _rank(home: Path, about: Mapping[str, Any], samples: SampleTable | None, progress: Progress | None) -> Recording:
@@ -196,19 +196,19 @@ def _lines(path: Path) -> list[str]:
 def _text(path: Path) -> str:
     try:
         if path.stat().st_size > MOST_TEXT_BYTES:
-            raise UnreadableError(f"{path}: is too large for a file of a run folder.")
+            raise UnreadableError("run_file_large", path=path)
         return path.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
-        raise UnreadableError(f"{path}: cannot be opened ({error.strerror}).") from error
+        raise UnreadableError("cannot_open", path=path, reason=error.strerror) from error
 
 
 def _json(path: Path) -> dict[str, Any]:
     try:
         value = json.loads(_text(path))
     except (ValueError, RecursionError) as error:
-        raise UnreadableError(f"{path}: is damaged.", "Record the run again.") from error
+        raise UnreadableError("run_damaged", path=path) from error
     if not isinstance(value, dict):
-        raise UnreadableError(f"{path}: is no run of uncork.")
+        raise UnreadableError("no_run", path=path)
     return value
 
 

@@ -33,7 +33,6 @@ _BYTES_PER_VALUE = 7
 """A value of a snapshot and its key take 10 bytes of JSON and more."""
 _OLDER_ACTIONS = {"free": ACTIONS.index("free_completed")}
 """Before torch 2.1."""
-_HINT = "Write one with torch.cuda.memory._dump_snapshot('snapshot.pickle')."
 
 
 ORDER = 20
@@ -64,7 +63,7 @@ def read(path: Path, progress: Progress | None = None) -> list[Recording]:
             if top is None:
                 top = load(_After(first, source), collected.take)
         except UncorkError as error:
-            raise UnreadableError(f"{path}: cannot be read as a memory snapshot: {error.message}", _HINT) from error
+            raise UnreadableError("snapshot_unreadable", path=path, reason=error) from error
     return [Recording(source=str(path), format="snapshot", snapshot=collected.snapshot(top, path))]
 
 
@@ -89,15 +88,15 @@ def _from_json(source: Source, first: bytes, collected: "_Collected") -> object:
         parts.append(chunk)
         size += len(chunk)
         if size > _MOST_JSON_BYTES:
-            raise UnreadableError("a snapshot in JSON of this size is not supported.")
+            raise UnreadableError("snapshot_json_large")
 
     text = b"".join(parts)
     if sum(map(text.count, (b"{", b"[", b","))) > _FREE_VALUES + len(text) // _BYTES_PER_VALUE:
-        raise UnreadableError("it describes far more values than a snapshot of its size can hold.")
+        raise UnreadableError("snapshot_bomb")
     try:
         return json.loads(text, object_hook=collected.take, strict=False)
     except (ValueError, RecursionError) as error:
-        raise UnreadableError(f"damaged JSON ({error}).") from error
+        raise UnreadableError("json_damaged", reason=error) from error
 
 
 class _Stack(int):
@@ -234,7 +233,7 @@ class _Collected:
         document = top if isinstance(top, dict) else {"segments": top}
         segments, traces = document.get("segments"), document.get("device_traces")
         if not isinstance(segments, list) or not (self.segments or isinstance(traces, list)):
-            raise UnreadableError(f"{path}: holds plain values, but no memory snapshot.", _HINT)
+            raise UnreadableError("no_snapshot", path=path)
         settings = document.get("allocator_settings")
         mine = _place(document, "segments", len(self.segments) // len(_SEGMENT))
         held = _place(document, "device_traces", len(self.trace) // len(_ACTION))

@@ -52,20 +52,18 @@ class Source:
         try:
             about = path.stat()
             if not stat.S_ISREG(about.st_mode):  # a pipe may never say anything, nor end
-                raise UnreadableError(
-                    f"{path}: is no plain file.", "Write what comes from it into a file, and give that."
-                )
+                raise UnreadableError("no_plain_file", path=path)
             self.size_bytes = about.st_size
             self._file = path.open("rb", buffering=0)
         except OSError as error:
-            raise UnreadableError(f"{path}: cannot be opened ({error.strerror}).") from error
+            raise UnreadableError("cannot_open", path=path, reason=error.strerror) from error
         self._decoder: codecs.IncrementalDecoder | None = None
         try:
             self.packing, self._stream = _unpacked(self._file, path)
             self._waiting = self._text_start()
         except OSError as error:
             self._file.close()
-            raise UnreadableError(f"{path}: cannot be read ({error.strerror}).") from error
+            raise UnreadableError("cannot_read", path=path, reason=error.strerror) from error
         except BaseException:
             self._file.close()
             raise
@@ -100,13 +98,10 @@ class Source:
             self.cut = True
             chunk = _rest_of_damaged(self.path, self._given_bytes) if self.packing == "gzip" else b""
             if not chunk and not self._given_bytes:
-                raise UnreadableError(f"{self.path}: its {self.packing} packing is damaged ({error}).") from error
+                raise UnreadableError("packing_damaged", path=self.path, packing=self.packing, reason=error) from error
         self._given_bytes += len(chunk)
         if self._given_bytes > max(_BOMB_FLOOR_BYTES, _BOMB_RATIO * self.size_bytes):
-            raise UnreadableError(
-                f"{self.path}: unpacks to more than {_BOMB_RATIO} times its size, which no recording does.",
-                "Unpack it yourself if you trust it.",
-            )
+            raise UnreadableError("bomb", path=self.path, ratio=_BOMB_RATIO)
         self.tell(self._file.tell() - self._told_bytes)
         return chunk
 
@@ -166,10 +161,7 @@ def _zstd(file: BinaryIO, path: Path) -> BinaryIO:
     try:
         import zstandard
     except ImportError as error:
-        raise UnreadableError(
-            f"{path}: is packed with zstd, which this installation cannot unpack.",
-            "Type: pip install 'uncork[zstd]'",
-        ) from error
+        raise UnreadableError("zstd_missing", path=path) from error
     return cast("BinaryIO", zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True))
 
 
@@ -198,22 +190,16 @@ def _zipped(file: BinaryIO, path: Path) -> BinaryIO:
             item for item in archive.infolist() if not item.is_dir() and not item.filename.startswith("__MACOSX")
         ]
     except (zipfile.BadZipFile, OSError, ValueError) as error:
-        raise UnreadableError(f"{path}: its zip packing is damaged ({error}).") from error
+        raise UnreadableError("packing_damaged", path=path, packing="zip", reason=error) from error
     traces = [item for item in members if item.filename.lower().endswith((".json", ".json.gz"))] or members
     if any(item.filename.endswith(("data.pkl", "/version")) for item in members):
-        raise UnreadableError(
-            f"{path}: is a file of torch.save (a model or tensors), not a recording.",
-            "Give the trace written by the profiler.",
-        )
+        raise UnreadableError("torch_save", path=path)
     if len(traces) != 1:
-        raise UnreadableError(
-            f"{path}: the zip archive holds {len(traces)} files that could be recordings.",
-            "Unpack it and give the folder.",
-        )
+        raise UnreadableError("zip_of_several", path=path, count=len(traces))
     try:
         inner = cast("BinaryIO", archive.open(traces[0]))
     except (zipfile.BadZipFile, RuntimeError, NotImplementedError, OSError) as error:
-        raise UnreadableError(f"{path}: its zip packing cannot be unpacked ({error}).") from error
+        raise UnreadableError("cannot_unpack", path=path, packing="zip", reason=error) from error
     start = io.BufferedReader(cast("io.RawIOBase", inner), HEAD_BYTES)
     if start.peek(2)[:2] == b"\x1f\x8b":
         return _gunzip(cast("BinaryIO", start))

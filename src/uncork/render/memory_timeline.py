@@ -13,5 +13,5 @@ def render(report: Report, options: Options) -> str:
         UncorkError: The recording holds no memory.
     """
     if not report.memory:
-        raise UncorkError("There is no memory in this recording to draw.", "Record with profile_memory=True.")
+        raise UncorkError("export_without_memory")
     return render_at("memory", report, options)

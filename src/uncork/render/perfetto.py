@@ -25,7 +25,7 @@ def render(report: Report, options: Options) -> str:
     """
     view = report.views.get("TimelineView")
     if not isinstance(view, TimelineView):
-        raise UncorkError("There is no timeline to export.", "Give a profiler trace or a run folder.")
+        raise UncorkError("export_without_timeline")
     meta, columns = unpack(view.block)
     events = [*_findings(report, meta, options.lang), *_tracks(meta, columns, options.lang), *_arrows(meta, columns)]
     return '{"displayTimeUnit":"ms","traceEvents":[\n' + ",\n".join(events) + "\n]}\n"

@@ -23,7 +23,7 @@ def render(report: Report, options: Options) -> str:
     del options  # the format has no texts of ours
     view = report.views.get("FlameView")
     if not isinstance(view, FlameView):
-        raise UncorkError("There is no flame graph to export.", "Give a profiler trace or a run folder.")
+        raise UncorkError("export_without_flame")
     head, columns = unpack(view.block)
     meta: dict[str, Any] = dict(head)
     frames: dict[tuple[int, int], int] = {}

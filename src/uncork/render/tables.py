@@ -54,7 +54,7 @@ def top_rows(report: Report, table: str, sort: str, top: int, rank: int | None) 
         UsageError: The key is not one of `SORT_KEYS`.
     """
     if sort and sort not in SORT_KEYS:
-        raise UsageError(f"There is no sort key {sort!r}.", f"Choose one of: {', '.join(SORT_KEYS)}.")
+        raise UsageError("sort_key", key=sort, known=", ".join(SORT_KEYS))
     rows: Sequence[Row] = [row for row in report.tables.get(table, ()) if rank is None or row.get("rank", rank) == rank]
     known = [column for column in SORT_KEYS.get(sort, ()) if any(row.get(column) is not None for row in rows)]
     if known:
