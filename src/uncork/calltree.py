@@ -139,7 +139,7 @@ class CallTree:
         makers = np.flatnonzero(self.is_op & (self.sequence >= 0) & (self._forward_thread <= 0) & ~self._named_node)
         if len(makers) and len(numbered):
             found[numbered] = self._makers_of(makers, numbered)
-        accumulates = self.timeline.named(_ACCUMULATES)
+        accumulates = self.timeline.named(_ACCUMULATES, Kind.CPU_OP)
         place = np.where(accumulates[nodes], -1, np.arange(len(nodes)))
         before = np.maximum.accumulate(place) if len(place) else place
         use = np.flatnonzero((place < 0) & (before >= 0))
@@ -194,9 +194,9 @@ class CallTree:
     @cached_property
     def phase(self) -> IntArray:
         """Return the index in `PHASES` of what each slice is part of."""
-        optimizer = self.timeline.named(OPTIMIZER)
+        optimizer = self.timeline.named(OPTIMIZER, Kind.CPU_OP, Kind.USER_ANNOTATION)
         # Gradients computed by hand stand outside any node.
-        named = self.timeline.named(_GRADIENT_BY_HAND)
+        named = self.timeline.named(_GRADIENT_BY_HAND, Kind.CPU_OP)
         phase = np.where((self.node >= 0) | (self.inherit(np.where(named, 1, -1)) > 0), BACKWARD, FORWARD)
         phase[self.recomputed] = RECOMPUTE
         phase[self.inherit(np.where(optimizer, 1, -1)) > 0] = OPTIMIZE

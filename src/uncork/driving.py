@@ -14,10 +14,11 @@ from uncork.operators import (
     CLASSES,
     INPUT_OUTPUT_REGION,
     OVERHEAD,
+    SPEAKING,
     TORCH_FRAME,
-    WAITING_FRAME,
     operator_classes,
     prepares_input,
+    waits_for_others,
     writes_out,
 )
 from uncork.timeline import Timeline, once
@@ -58,8 +59,8 @@ class HostThreads:
         self.frame = self.kind == Kind.PYTHON_FUNCTION
         self.tracks = driving_tracks(timeline)
         self.driving = np.isin(host.track, np.array(self.tracks, np.int64))
-        self.prepares = timeline.named(prepares_input, Kind.PYTHON_FUNCTION, Kind.CPU_OP, Kind.USER_ANNOTATION)
-        self.writes = timeline.named(writes_out, Kind.PYTHON_FUNCTION)
+        self.prepares = timeline.named(prepares_input, *SPEAKING)
+        self.writes = self.frame & timeline.named(writes_out, *SPEAKING)
         self.writes |= timeline.named(INPUT_OUTPUT_REGION, Kind.CPU_OP, Kind.USER_ANNOTATION)
 
     def named(self, kind: str) -> BoolArray:
@@ -99,7 +100,7 @@ class HostThreads:
             bounds = moments(host.start_ns[rows], host.end_ns[rows])
             long = np.flatnonzero(np.diff(bounds) >= STALL_NS)
             inner = host.innermost(np.full(len(long), track), bounds[long])
-            still = (inner >= 0) & self._of_torch[inner]
+            still = (inner >= 0) & (self._of_torch[inner] if len(long) else False)
             stalls.append(intervals(bounds[long[still]], bounds[long[still] + 1]))
             active.append(subtract(self.spans(self.frame & on_track), self.spans(self.waits & on_track)))
         return subtract(union(*active), union(*stalls))
@@ -107,7 +108,7 @@ class HostThreads:
     @cached_property
     def waits(self) -> BoolArray:
         """Return which frames wait for another thread, process or machine."""
-        return self.timeline.named(WAITING_FRAME, Kind.PYTHON_FUNCTION)
+        return self.timeline.named(waits_for_others, Kind.PYTHON_FUNCTION)
 
     @cached_property
     def _of_torch(self) -> BoolArray:
@@ -124,7 +125,7 @@ class HostThreads:
 def driving_tracks(timeline: Timeline) -> list[int]:
     """Return the main thread, autograd's, and those that launch device work; other threads hold up no step."""
     host, device = timeline.host, timeline.device
-    drive = timeline.named(AUTOGRAD)
+    drive = timeline.named(AUTOGRAD, Kind.CPU_OP, Kind.USER_ANNOTATION)
     drive[device.launch[device.launch >= 0]] = True
     tracks, _ = distinct(host.track[drive], len(timeline.events.tracks))
     return sorted({timeline.main_track, *tracks.tolist()})

@@ -206,9 +206,9 @@ class EventTable:
         """
         fits = self._known_fits.get((test, kinds))
         if fits is None:
-            (indices, names), check = self._names_of(kinds), _check(test)
+            (indices, names), fit = self._names_of(kinds), _check(test)
             fits = self._known_fits[test, kinds] = np.zeros(len(self.strings), bool)
-            fits[indices] = [bool(check(name)) for name in names]
+            fits[indices] = [bool(fit(name)) for name in names]
         return fits
 
     def coded(self, code: Callable[[str], int], *kinds: Kind) -> npt.NDArray[np.int8]:

@@ -31,7 +31,7 @@ COMPUTE = frozenset({"conv", "gemm", "attention", "layout"})
 BANDWIDTH = frozenset({"norm", "elementwise", "reduce", "softmax", "copy", "optimizer", "index"})
 """Work that reads and writes memory and computes little per byte (roofline: far left of the ridge)."""
 
-MATRIX_VECTOR = re.compile(r"(?<!cublas)gemv", re.IGNORECASE)
+_MATRIX_VECTOR = re.compile(r"gemv(?<!cublasgemv)")
 """Products of a matrix and a vector read each weight for two FLOP: bound by memory on any device (ridge: over 50)."""
 
 _ANY = r"\s\S"
@@ -117,6 +117,11 @@ def kernel_class(name: str) -> str:
     """Return what a kernel of that name does, one of `CLASSES`; ``other`` for names that say nothing."""
     folded = name.casefold()
     return next((kind for kind, pattern in _PATTERNS if pattern.search(folded)), "other")
+
+
+def is_matrix_vector(name: str) -> bool:
+    """Return whether a kernel of that name multiplies a matrix by a vector."""
+    return bool(_MATRIX_VECTOR.search(name.casefold()))
 
 
 def kernel_classes(table: EventTable, rows: npt.ArrayLike) -> npt.NDArray[np.int8]:

@@ -12,11 +12,11 @@ from types import MappingProxyType
 import numpy as np
 import numpy.typing as npt
 
-from uncork.events import Kind
+from uncork.events import DEVICE_KINDS, Kind, NameTest
 from uncork.findings import Bottleneck
 from uncork.host_causes import cpu_claims, idle_claims
 from uncork.intervals import Intervals, covered_ns, intersect, intervals, subtract, union
-from uncork.kernels import BANDWIDTH, CLASSES, COMPUTE, MATRIX_VECTOR
+from uncork.kernels import BANDWIDTH, CLASSES, COMPUTE, is_matrix_vector
 from uncork.timeline import Timeline, once
 
 IntArray = npt.NDArray[np.int64]
@@ -152,12 +152,12 @@ def _device_causes(timeline: Timeline) -> npt.NDArray[np.int8]:
     code = DEVICE_CAUSES.index
     cause = np.array([code(_KERNEL_CAUSE[kind]) for kind in CLASSES], np.int8)[timeline.kernel_class]
 
-    def named(pattern: re.Pattern[str], *kinds: Kind) -> npt.NDArray[np.bool_]:
-        return timeline.events.which(timeline.events.name[device.row], device.kind, pattern, *kinds)
+    def named(test: NameTest, *kinds: Kind) -> npt.NDArray[np.bool_]:
+        return timeline.events.which(timeline.events.name[device.row], device.kind, test, *kinds)
 
-    cause[named(MATRIX_VECTOR)] = code("bandwidth")
+    cause[named(is_matrix_vector, *DEVICE_KINDS)] = code("bandwidth")
     # MTIA writes what a stream waits for as kernels; waiting is no work.
-    cause[named(_WAITS)] = -1
+    cause[named(_WAITS, *DEVICE_KINDS)] = -1
     cause[device.kind == Kind.GPU_MEMSET] = code("bandwidth")
     cause[device.kind == Kind.GPU_MEMCPY] = code("copy")
     cause[named(_WITHIN, Kind.GPU_MEMCPY)] = code("bandwidth")

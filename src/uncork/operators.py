@@ -22,6 +22,9 @@ CLASSES = (
 """Of operators and regions. ``wrapper``: autograd nodes and operators that only call others; ``region``: named by
 the user or by a library, says nothing about the work inside."""
 
+SPEAKING = (Kind.PYTHON_FUNCTION, Kind.CPU_OP, Kind.USER_ANNOTATION)
+"""Kinds of host events whose names say what the program does."""
+
 OVERHEAD = frozenset({"region", "wrapper", "view"})
 """Classes whose own time is never work on data."""
 
@@ -106,14 +109,15 @@ TORCH_FRAME = re.compile(
 )
 """Python frames of PyTorch itself: none of them takes milliseconds without calling anything."""
 
-WAITING_FRAME = re.compile(
+_WAITS = re.compile(
     r"(^|[/\\\\])(queue|threading|selectors|socket|ssl|subprocess|asyncio[/\\\\]\w+|concurrent[/\\\\]futures[/\\\\]_base"
-    r"|multiprocessing[/\\\\](connection|queues|synchronize|popen_\w+|process))\.py\(\d+\): "
-    r"(get|_?wait\w*|_?select|_?recv\w*|read\w*|accept|join|result|_?poll|acquire)$"
-    r"|^<built-in method (acquire|poll|select|control|recv\w*|accept|read|wait\w*) of "
+    r"|multiprocessing[/\\\\](connection|queues|synchronize|popen_\w+|process))\.py\(\d+\): $"
+)
+_WAITING = re.compile(r"(get|_?wait\w*|_?select|_?recv\w*|read\w*|accept|join|result|_?poll|acquire)$")
+_WAITING_BUILT_IN = re.compile(
+    r"<built-in method (acquire|poll|select|control|recv\w*|accept|read|wait\w*) of "
     r"(_thread|select|_?socket|_?ssl|_multiprocessing|posix)"
 )
-"""Python frames in which a thread waits for another thread, process or machine: a request, a result."""
 
 LOADER_FRAME = re.compile(r"torch/utils/data/dataloader\.py\(\d+\): (__next__|_next_data|_get_data)", re.IGNORECASE)
 _WRITES = re.compile(
@@ -143,13 +147,21 @@ FIRST_USE_CALL = re.compile(
 
 def prepares_input(name: str) -> bool:
     """Return whether a Python frame or a region makes a step's input."""
-    folded = name.casefold()
+    folded = name.casefold().replace("\\", "/")
     return bool(_PREPARES.search(folded) or _PREPROCESS.match(folded))
+
+
+def waits_for_others(name: str) -> bool:
+    """Return whether in a Python frame a thread waits for another thread, process or machine: a request, a result."""
+    file, space, function = name.rpartition(" ")
+    if _WAITING.match(function) and _WAITS.search(file + space):
+        return True
+    return name.startswith("<") and _WAITING_BUILT_IN.match(name) is not None
 
 
 def writes_out(name: str) -> bool:
     """Return whether a Python frame saves, loads or logs."""
-    return bool(_WRITES.search(name.casefold()))
+    return bool(_WRITES.search(name.casefold().replace("\\", "/")))
 
 
 @lru_cache(maxsize=1 << 16)  # many measurements ask about the same names

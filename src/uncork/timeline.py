@@ -395,4 +395,4 @@ class Timeline:
 
     @cached_property
     def _in_autograd(self) -> BoolArray:
-        return self.events.name_is(AUTOGRAD)
+        return self.events.name_is(AUTOGRAD, Kind.CPU_OP, Kind.USER_ANNOTATION)

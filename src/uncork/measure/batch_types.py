@@ -41,7 +41,7 @@ class BatchTypes(Measurement):
         inside &= (host.kind == Kind.CPU_OP) & (types >= 0)
         loading = timeline.in_loader
         joins = _double(timeline, np.flatnonzero(inside & loading & timeline.named(_JOINS, Kind.CPU_OP)))
-        named = timeline.named(_CASTS)
+        named = timeline.named(_CASTS, Kind.CPU_OP)
         casts = _double(timeline, np.flatnonzero(inside & ~loading & named))
         casts = casts[host.ancestor_where(named, host.parent[casts]) < 0]
         steps = max(len(timeline.steps), 1)
@@ -56,15 +56,14 @@ class BatchTypes(Measurement):
 def _double(timeline: Timeline, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Return the slices among some whose large inputs are of double precision."""
     table, host = timeline.events, timeline.host
-    types, dims = table.texts("Input type"), table.texts("Input Dims")
-    kept = []
-    for place in places.tolist():
-        row = int(host.row[place])
-        kind = table.strings.value(int(types[row]))
-        size = table.strings.value(int(dims[row])) if dims[row] >= 0 else None
-        if _is_double(kind) and _elements(size) >= LEAST_ELEMENTS:
-            kept.append(place)
-    return np.array(kept, np.int64)
+    types, dims = (table.texts(key)[host.row[places]] for key in ("Input type", "Input Dims"))
+    pairs, back = np.unique(types * (len(table.strings) + 1) + dims + 1, return_inverse=True)
+    large = []
+    for kind, size in zip(*np.divmod(pairs, len(table.strings) + 1), strict=True):
+        elements = _elements(table.strings.value(int(size) - 1)) if size else 0
+        large.append(elements >= LEAST_ELEMENTS and _is_double(table.strings.value(int(kind))))
+    found: npt.NDArray[np.int64] = places[np.array(large, bool)[back]]
+    return found
 
 
 def _is_double(types: object) -> bool:

@@ -137,7 +137,7 @@ def _on_device(timeline: Timeline) -> _Found:
     rows = np.flatnonzero((timeline.kernel_class == CLASSES.index("comm")) & (device.kind == Kind.KERNEL))
     told = _told_by(timeline, device.launch[rows])
     facts = np.where((table.texts("Collective name")[device.row[rows]] >= 0) | (told < 0), device.row[rows], told)
-    region = host.ancestor_where(timeline.named(_REGION), device.launch[rows])
+    region = host.ancestor_where(timeline.named(_REGION, Kind.CPU_OP, Kind.USER_ANNOTATION), device.launch[rows])
     speaks = np.where(region >= 0, _rows(timeline, region), device.row[rows])
     found = _described(
         table,
@@ -169,7 +169,7 @@ def _on_host(timeline: Timeline) -> _Found:
 def _told_by(timeline: Timeline, launch: IntArray) -> IntArray:
     """Return the event row of the ``record_param_comms`` around each launch, -1 where there is none."""
     host = timeline.host
-    tells = timeline.named("record_param_comms")
+    tells = timeline.named("record_param_comms", Kind.CPU_OP, Kind.USER_ANNOTATION)
     place = host.ancestor_where(tells, launch)
     return _rows(timeline, place)
 

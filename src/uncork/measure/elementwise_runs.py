@@ -85,7 +85,7 @@ def _outermost(timeline: Timeline) -> IntArray:
     """Return the main thread's operators that lie in no other, in order of time, outside loader and optimizer."""
     host = timeline.host
     is_op = timeline.named(ATEN, Kind.CPU_OP)
-    skip = timeline.named(_OF_OPTIMIZER)
+    skip = timeline.named(_OF_OPTIMIZER, Kind.CPU_OP, Kind.USER_ANNOTATION)
     mine = is_op & (host.track == timeline.main_track) & timeline.in_steps
     mine &= ~timeline.in_loader
     places = np.flatnonzero(mine)

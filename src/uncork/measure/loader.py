@@ -121,7 +121,7 @@ def under(timeline: Timeline, places: IntArray) -> BoolArray:
 def _starts(timeline: Timeline, places: IntArray) -> BoolArray:
     """Return which calls of next are the first of a new iterator: its seed or order was drawn since the last call."""
     host = timeline.host
-    drawn = timeline.named(_NEW_EPOCH) & (host.track == timeline.main_track)
+    drawn = timeline.named(_NEW_EPOCH, Kind.CPU_OP) & (host.track == timeline.main_track)
     drawn &= host.ancestor_where(_mask(len(host), places), host.parent) < 0
     when = np.sort(host.start_ns[drawn])
     until = host.start_ns[places]

@@ -43,12 +43,13 @@ def lost_share(timeline: Timeline) -> float:
 
 def hollow_share(timeline: Timeline) -> float:
     """Return the share of operators below which the one that they always call is missing; 0 where there are few."""
-    host, table = timeline.host, timeline.events
-    is_op = table.kind[host.row] == Kind.CPU_OP
-    names = table.name[host.row]
+    host, names = timeline.host, timeline.host.name
+    is_op = host.kind == Kind.CPU_OP
     always = _called_names(timeline)
     called = always[names]
     wanted = is_op & (called >= 0) & (host.dur_ns >= LONG_ENOUGH_NS)
+    if wanted.sum() < FEWEST:
+        return 0.0
     rows = np.flatnonzero(is_op)
     above = host.ancestor_where(is_op, host.parent[rows])
     inside = above >= 0
@@ -63,7 +64,7 @@ def hollow_share(timeline: Timeline) -> float:
 def _called_names(timeline: Timeline) -> npt.NDArray[np.int64]:
     """Return for each text the place of the operator's name that it always calls, -1 where it calls none."""
     table = timeline.events
-    used = np.unique(table.name[timeline.host.row])
+    used, _ = table.distinct_names(timeline.host.row)
     place = {table.strings.text(int(index)): int(index) for index in used}
     called = np.full(len(table.strings), -1, np.int64)
     for name, index in place.items():
@@ -75,12 +76,10 @@ def _called_names(timeline: Timeline) -> npt.NDArray[np.int64]:
 
 def _calls(timeline: Timeline, *patterns: re.Pattern[str]) -> BoolArray:
     """Return which host slices are runtime calls that any of the patterns fits."""
-    host, table = timeline.host, timeline.events
-    found = np.zeros(len(table), bool)
+    found = np.zeros(len(timeline.host), bool)
     for pattern in patterns:
-        found |= table.name_is(pattern)
-    wanted: BoolArray = (table.kind[host.row] == Kind.RUNTIME) & found[host.row]
-    return wanted
+        found |= timeline.named(pattern, Kind.RUNTIME)
+    return found
 
 
 def _captured(timeline: Timeline) -> BoolArray:

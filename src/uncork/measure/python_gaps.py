@@ -3,12 +3,11 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
-from uncork.events import starting
+from uncork.events import EventTable, starting
 from uncork.findings import Location
 from uncork.frames import split_frame
 from uncork.intervals import covered_ns, intersect, intervals, total_ns, union
@@ -16,7 +15,7 @@ from uncork.ledger import Ledger
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.host_pieces import frame_location, has_frames, main_pieces, users_frames
 from uncork.measure.sampled import sampled_line
-from uncork.operators import prepares_input, writes_out
+from uncork.operators import SPEAKING, prepares_input, writes_out
 from uncork.recording import StackSample
 from uncork.timeline import Timeline
 
@@ -32,14 +31,20 @@ _LOGS = re.compile(
 
 
 def _logs(name: str) -> bool:
-    return writes_out(name) or bool(_LOGS.search(name.casefold()))
+    return writes_out(name) or bool(_LOGS.search(name.casefold().replace("\\", "/")))
 
 
-Purposes = tuple[tuple[str, Callable[[str], object]], ...]
+def _found(pattern: str) -> Callable[[str], bool]:
+    """Return a test whether a pattern is found in a name, whose folders are told by either slash."""
+    search = re.compile(pattern).search
+    return lambda name: search(name.replace("\\", "/")) is not None
+
+
+Purposes = tuple[tuple[str, Callable[[str], bool]], ...]
 _FILE = r"(/|\.py)"
 _PYDEVD = rf"\w*{_FILE}"
 PURPOSES: Purposes = tuple(
-    (purpose, re.compile(test).search if isinstance(test, str) else test)
+    (purpose, _found(test) if isinstance(test, str) else test)
     for purpose, test in (
         (
             "debugger",
@@ -61,8 +66,8 @@ PURPOSES: Purposes = tuple(
 )
 """What runs below a frame of that name is for; of nested frames the innermost decides."""
 WRAPPERS: Purposes = (
-    ("compiler", re.compile(r"torch/(_dynamo|_inductor|_functorch|fx)/").search),
-    ("module", re.compile(r"torch/nn/modules/module\.py|torch/utils/hooks\.py").search),
+    ("compiler", _found("torch/(_dynamo|_inductor|_functorch|fx)/")),
+    ("module", _found(r"torch/nn/modules/module\.py|torch/utils/hooks\.py")),
 )
 """Frames that call the program's own code: only their own time is theirs."""
 _OF_TORCH = re.compile(r"^torch/")
@@ -135,19 +140,17 @@ def gap_time(ledger: Ledger) -> IntArray:
     return union(*parts) if parts else intervals([], [])
 
 
-@lru_cache(maxsize=1 << 16)
 def purpose_of(name: str, among: Purposes = PURPOSES) -> str:
     """Return what a frame is there for, or empty where its name does not say."""
-    folded = name.replace("\\", "/")
-    return next((purpose for purpose, fits in among if fits(folded)), "")
+    return next((purpose for purpose, test in among if test(name)), "")
 
 
-def _has_purpose(name: str) -> bool:
-    return bool(purpose_of(name))
-
-
-def _profiles(name: str) -> bool:
-    return purpose_of(name) == "profiler"
+def purposes(table: EventTable) -> npt.NDArray[np.int8]:
+    """Return for each text the place in `PURPOSES` of what an event of that name is for, -1 where it does not say."""
+    codes = np.full(len(table.strings), -1, np.int8)
+    for code, (_, test) in reversed(list(enumerate(PURPOSES))):
+        codes[table.fitting(test, *SPEAKING)] = code
+    return codes
 
 
 def _in_file(name: str) -> bool:
@@ -169,11 +172,12 @@ def _purposeful(timeline: Timeline, in_file: npt.NDArray[np.bool_]) -> npt.NDArr
     Optimizers and loaders of torch name their own regions; such a region is no profiler that the program runs.
     """
     host = timeline.host
-    told = timeline.named(_has_purpose)
-    profiles = timeline.named(_profiles)
+    codes = purposes(timeline.events)
+    told = (codes >= 0)[host.name]
+    profiles = (codes == [purpose for purpose, _ in PURPOSES].index("profiler"))[host.name]
     places = np.flatnonzero(profiles)
     caller = host.ancestor_where(in_file & ~profiles, host.parent[places])
-    torchs = timeline.named(_OF_TORCH)
+    torchs = timeline.named(_OF_TORCH, *SPEAKING)
     told[places[(caller >= 0) & torchs[np.maximum(caller, 0)]]] = False
     return told
 
@@ -194,14 +198,15 @@ def _sites(timeline: Timeline, gaps: IntArray) -> list[GapSite]:
         return np.where(places >= 0, name[places], -1)
 
     owner = named(host.ancestor_where(users_frames(timeline), inner))
-    in_file = timeline.named(_in_file)
+    in_file = timeline.named(_in_file, *SPEAKING)
     reason = named(host.ancestor_where(_purposeful(timeline, in_file), inner))
     source = named(host.ancestor_where(in_file, inner))
+    codes = purposes(table)
     used, back = np.unique(np.column_stack([owner, reason, source]), axis=0, return_inverse=True)
     sums = np.bincount(back.reshape(-1), time[kept])
     merged: dict[tuple[int, str], float] = {}
     for (who, why, leaf), time_ns in zip(used.tolist(), sums.tolist(), strict=True):
-        purpose = purpose_of(table.strings.text(why)) if why >= 0 else ""
+        purpose = PURPOSES[codes[why]][0] if why >= 0 else ""
         purpose = purpose or (purpose_of(table.strings.text(leaf), WRAPPERS) if leaf >= 0 else "")
         merged[who, purpose] = merged.get((who, purpose), 0.0) + time_ns
     sites = [

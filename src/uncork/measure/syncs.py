@@ -87,7 +87,7 @@ def _blocks(timeline: Timeline) -> BoolArray:
     host = timeline.host
     waits = timeline.named(WAIT_CALL, Kind.RUNTIME) & ~timeline.named(_ON_STREAM, Kind.RUNTIME)
     copies = timeline.named(COPY_CALL, Kind.RUNTIME)
-    reads = timeline.named(READS_BACK)
+    reads = timeline.named(READS_BACK, Kind.CPU_OP)
     copies = copies & (host.ancestor_where(reads, np.where(copies, np.arange(len(host)), -1)) >= 0)
     blocking: BoolArray = (waits | copies) & ~_under_loader(timeline)
     return blocking

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from uncork.calltree import BACKWARD_NODE
-from uncork.events import Kind
+from uncork.events import DEVICE_KINDS, Kind
 from uncork.intervals import intervals, subtract, total_ns
 from uncork.ledger import counts_for
 from uncork.measure import Measurement, MissingEvidence, Rank
@@ -20,7 +20,11 @@ DATA_PARALLEL_FORWARD = "DataParallel.forward"
 """Regions that the wrappers' forward methods name (torch/nn/parallel)."""
 _SEARCH = re.compile(r"ddp\.reducer::search_unused_parameters")
 _OPTIMIZER_STEP = re.compile(r"^Optimizer\.step#")
-_SYNCS = re.compile(r"all_?reduce|reduce_?scatter", re.IGNORECASE)
+_SYNCS = re.compile(r"all_?reduce|reduce_?scatter")
+
+
+def _syncs(name: str) -> bool:
+    return bool(_SYNCS.search(name.casefold()))
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,7 @@ class Wrappers(Measurement):
             search_ns_per_step=total_ns(searching) // steps,
             exposed_search_ns_per_step=total_ns(subtract(searching, timeline.device_busy)) // steps,
             devices=len(np.unique(timeline.events.ints("device")[timeline.device.row])),
-            backward=bool(timeline.named(BACKWARD_NODE).any()),
+            backward=bool(timeline.named(BACKWARD_NODE, Kind.CPU_OP).any()),
         )
 
 
@@ -85,7 +89,7 @@ def _region(timeline: Timeline, name: str | re.Pattern[str]) -> IntArray:
 def _synced(timeline: Timeline, forward_ns: IntArray) -> int:
     """Return how many stretches from one forward pass to the next launch a reduction of gradients."""
     table, device = timeline.events, timeline.device
-    named = table.name_is(_SYNCS)
+    named = table.name_is(_syncs, *DEVICE_KINDS, Kind.CPU_OP, Kind.USER_ANNOTATION)
     if len(device):
         reduces = named[device.row] & counts_for(timeline, "comm")
         launch = device.launch[reduces]

@@ -35,7 +35,7 @@ class ZeroedGradients(Measurement):
         """Return what a rank's ``zero_grad`` does; needs the region that optimisers name."""
         timeline = rank.timeline
         host = timeline.host
-        region = timeline.named(_ZERO_GRAD)
+        region = timeline.named(_ZERO_GRAD, Kind.CPU_OP, Kind.USER_ANNOTATION)
         if not region.any():
             raise MissingEvidence("optimizer_regions")
         around = host.ancestor_where(region, np.arange(len(host)))
