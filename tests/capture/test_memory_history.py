@@ -1,11 +1,14 @@
 """The allocator's history under `uncork run`: held against a torch that only pretends to have a device."""
 
+import inspect
 import pickle
 from pathlib import Path
 from types import SimpleNamespace
 
+import pytest
+
 from uncork import readers
-from uncork.capture.memory_history import MOST_SNAPSHOTS, MemoryHistory
+from uncork.capture.memory_history import MOST_ENTRIES, MOST_SNAPSHOTS, MemoryHistory
 from uncork.recording import RunFolder
 from uncork.snapshot import MemorySnapshot
 
@@ -91,6 +94,66 @@ def test_a_torch_without_the_observer_is_left_alone(tmp_path: Path):
     torch._C = SimpleNamespace()
     history().begin(torch, lambda: tmp_path)
     assert torch.asked == []
+
+
+def test_a_history_that_the_program_keeps_is_left_as_it_is(tmp_path: Path):
+    """Its own number of entries and kinds of stacks stay; a failure is still written."""
+    torch = Pretender()
+    torch._C._cuda_isHistoryEnabled = lambda: True
+    history().begin(torch, lambda: tmp_path)
+    assert torch.asked == []
+    torch.observers[0](0, 1024, 512, 7)
+    assert (tmp_path / RunFolder.SNAPSHOT).is_file()
+
+
+def test_torchs_own_functions_take_what_they_are_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The installed torch's Python code is run; only what lies below it, in C, is pretended."""
+    import torch
+
+    below: list[tuple[object, ...]] = []
+    observers: list = []
+    in_c = SimpleNamespace(
+        _cuda_record_memory_history=lambda *asked: below.append(asked), _cuda_memorySnapshot=lambda *_: SNAPSHOT
+    )
+    monkeypatch.setattr(torch.cuda.memory, "_C", in_c)
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch._C, "_cuda_isHistoryEnabled", lambda: False, raising=False)
+    monkeypatch.setattr(torch._C, "_cuda_attach_out_of_memory_observer", observers.append, raising=False)
+    history().begin(torch, lambda: tmp_path)
+    # enabled, context, stacks, max_entries come first in every version; what follows has defaults.
+    assert below[0][:4] == ("all", "all", "python", MOST_ENTRIES)
+    observers[0](0, 1024, 512, 7)
+    (recording,) = readers.read(tmp_path / RunFolder.SNAPSHOT)
+    assert recording.snapshot.trace.size_bytes.tolist() == [1024]
+
+
+SIGNATURES = {
+    "2.3": "enabled context stacks max_entries device",
+    "2.8": "enabled context stacks max_entries device clear_history compile_context global_record_annotations",
+    "2.15": "enabled context stacks max_entries device clear_history compile_context global_record_annotations "
+    "skip_actions record_pinned_host_memory record_cuda",
+}
+"""Parameters of ``_record_memory_history`` as torch's sources of these versions list them, all with defaults."""
+
+
+@pytest.mark.parametrize("version", SIGNATURES)
+def test_each_version_takes_what_is_asked(version: str):
+    """What the recorder asks for has a parameter in the oldest and the newest version."""
+    torch = Pretender()
+    history().begin(torch, Path)
+    assert set(torch.asked[0]) <= set(SIGNATURES[version].split())
+
+
+def test_the_installed_version_has_the_parameters_of_the_oldest():
+    """A version that drops or renames one of them is noticed here."""
+    import torch
+
+    known = set(inspect.signature(torch.cuda.memory._record_memory_history).parameters)
+    assert set(SIGNATURES["2.3"].split()) <= known
+    inspect.signature(torch.cuda.memory._snapshot).bind()
+    rules = Path(torch.__file__).with_name("_dynamo") / "trace_rules.py"
+    for name in ("_cuda_attach_out_of_memory_observer", "_cuda_isHistoryEnabled"):
+        assert f'"torch._C.{name}"' in rules.read_text("utf-8"), name
 
 
 def test_a_run_folder_with_a_snapshot_shows_it(tmp_path: Path):

@@ -29,7 +29,9 @@ class MemoryHistory:
     def begin(self, torch: Any, home: Callable[[], Path]) -> None:
         """Switch the history on once the program uses CUDA; before that it would make a context of its own.
 
-        Stacks hold Python frames only: torch's C++ unwinder has ended programs (pytorch/torchtitan#2991).
+        Stacks hold Python frames only: torch's C++ unwinder has ended programs (pytorch/torchtitan#2991). A history
+        that the program keeps itself stays as it is. The observer is called before the exception is thrown, when the
+        allocator has given back what was idle and has let go of its lock (``CUDACachingAllocator::malloc``).
         """
         if self.begun or torch is None or not torch.cuda.is_initialized():
             return
@@ -37,7 +39,8 @@ class MemoryHistory:
         observe = getattr(torch._C, "_cuda_attach_out_of_memory_observer", None)
         if observe is None:
             return
-        torch.cuda.memory._record_memory_history(stacks="python", max_entries=MOST_ENTRIES)
+        if not _keeps_history(torch):
+            torch.cuda.memory._record_memory_history(stacks="python", max_entries=MOST_ENTRIES)
 
         def ran_out(*_: object) -> None:
             self._guard(lambda: self._write(torch, home()))
@@ -58,3 +61,9 @@ class MemoryHistory:
         finally:
             with contextlib.suppress(OSError):
                 partial.unlink()
+
+
+def _keeps_history(torch: Any) -> bool:
+    """Return whether the program switched the history on before us."""
+    asked = getattr(torch._C, "_cuda_isHistoryEnabled", None)
+    return bool(asked and asked())
