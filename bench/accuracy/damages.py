@@ -25,6 +25,9 @@ STALL_RATIO = 5
 """The stalled step is this many times as long as it was."""
 STRAY_NS = 463_000_000
 """How long before everything else a stray kernel ran in a labelled trace."""
+TIME_SLICE_NS = 4_000_000
+"""What a scheduler gives another program at a time (Linux: 3 ms and more)."""
+PREEMPTED_SHARE = 0.5
 CLOCK_NS = 1_000_000
 """How far apart clocks of host and device are set."""
 
@@ -157,6 +160,21 @@ def stalled(table: EventTable) -> EventTable | None:
     dur[over] += pause
     ts[ts >= middle] += pause
     return replace(table, ts_ns=ts, dur_ns=dur)
+
+
+def preempted(table: EventTable) -> EventTable | None:
+    """Return a recording of a CPU whose other programs stopped this one at random moments, for half as long again."""
+    if table.of_kind(*DEVICE_KINDS).any():
+        return None
+    start, end = _span(table)
+    pauses = max(int((end - start) * PREEMPTED_SHARE / TIME_SLICE_NS), 1)
+    when = np.sort(np.random.default_rng(SEED).integers(start, end, pauses))
+
+    def later(moment: npt.NDArray[np.int64], side: Any) -> npt.NDArray[np.int64]:
+        return moment + np.searchsorted(when, moment, side=side) * TIME_SLICE_NS
+
+    ts = later(table.ts_ns, "right")
+    return replace(table, ts_ns=ts, dur_ns=later(table.end_ns, "left") - ts)
 
 
 def scaled(factor: float, table: EventTable) -> EventTable:
@@ -308,6 +326,7 @@ DAMAGES: dict[str, Damage] = {
     ),
     "words of hip": each(partial(renamed, HIP, ALL_NAMES)),
     "words of Ascend": each(partial(renamed, ASCEND, ALL_NAMES)),
+    "busy machine": each(preempted),
     "twice as slow": each(partial(scaled, 2.0)),
     "twice as fast": each(partial(scaled, 0.5)),
     "whole microseconds": each(whole_microseconds),

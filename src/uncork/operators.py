@@ -93,7 +93,10 @@ _PREPARES = re.compile(
     r"processing_\w+\.py|feature_extraction_\w+\.py|tokenization_\w+\.py|tokenizers?/|image_transforms\.py"
     r"|torchvision/(transforms|io)/|monai/transforms/|albumentations/|kornia/augmentation|pil/|pil\\\\|cv2/"
     r"|utils/data/_utils/collate|librosa/|soundfile|datasets/(arrow_dataset|iterable_dataset|formatting)|decord/|webdataset/"
-    r"|: \w*(preprocess|collate|tokenize)\w*$"
+    r"|torchaudio/|torchcodec/|tiktoken/|sentencepiece/|torch_geometric/(loader|sampler)/|dgl/dataloading/|h5py/|zarr/"
+    r"|lmdb/|pandas/io/|npyio(_impl)?\.py|imageio/|skimage/|litdata/|neighbor_sample"
+    r"|: \w*(preprocess|collate|tokenize|prefetch)\w*$|: \w*(next|get|load|fetch|read)_(batch|sample|example)(es|s)?$"
+    r"|^(?!.*torch/).*: __getitem__$"
 )
 _PREPROCESS = re.compile(r"\w*preprocess\w*$")
 

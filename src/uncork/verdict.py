@@ -25,6 +25,9 @@ FloatArray = npt.NDArray[np.float64]
 
 WORTH_SHARE = 0.05
 """Less to win back than this share of the step is no bottleneck."""
+LEAST_SURE = 0.42
+"""Less sure than this is no answer: two in five is what a class has by the toss of a coin against the next (labelled
+traces: right ones from 0.48; damaged ones that were wrong for want of links or matching ranks: 0.37–0.40)."""
 WELL_BUSY = 0.9
 ROOFLINE_KNOWN = 0.8
 ROOFLINE_ATTAINED = 0.7
@@ -109,9 +112,12 @@ def judge(
     if share < WORTH_SHARE or (main is Bottleneck.COMPUTE and _well_used(measured, job, findings)):
         nothing = Message("verdict.none", {"share": share})
         return Verdict(Bottleneck.NONE, _confidence(job, share, quality), share, nothing)
+    sure = _confidence(job, share, quality)
+    if sure < LEAST_SURE:
+        return _abstain("verdict.undetermined.unsure", {"sure_share": sure, "share": share}, late)
     return Verdict(
         bottleneck=main,
-        confidence=_confidence(job, share, quality),
+        confidence=sure,
         share=share,
         summary=summary(
             job.ledgers, main, late if main is job.excess else (), job.late.wait_share if job.late else 0.0

@@ -93,7 +93,6 @@ def test_transfer_is_the_shortest_duration_and_the_rest_is_waiting() -> None:
     matched = match(of_ranks(STRAGGLER))
     assert matched.transfer_ns.tolist() == [900_000] * 4
     assert matched.wait_ns.tolist() == [[6 * MS, 6 * MS, 0]] * 4
-    assert matched.last.tolist() == [2] * 4
     assert matched.waited_ns().tolist() == [[6 * MS] * 4, [6 * MS] * 4, [0] * 4]
 
 
@@ -103,6 +102,16 @@ def test_the_late_rank_is_the_one_that_the_others_wait_for() -> None:
     assert late.ranks == (12,)
     assert late.wait_share == pytest.approx(0.6)
     assert late.caused_share.tolist() == [0, 0, 1]
+
+
+def test_ranks_that_arrive_late_together_are_late_together() -> None:
+    """Two of four ranks come 6 ms after the others, one of them a little later: both are waited for."""
+    matched = match(of_ranks(STRAGGLER))
+    dur = np.tile([[7 * MS, 7 * MS, 1 * MS, 1_100_000]], (4, 1))
+    four = replace(matched, dur_ns=dur, exposed_ns=dur, start_ns=np.zeros_like(dur))
+    late = lateness(four, (0, 1, 2, 3), 10 * MS)
+    assert set(late.ranks) == {2, 3}
+    assert late.caused_share.tolist() == [0, 0, 0.5, 0.5]
 
 
 def test_no_rank_is_late_where_waiting_is_short_or_shared() -> None:

@@ -13,6 +13,8 @@ BoolArray = npt.NDArray[np.bool_]
 
 FEWEST = 20
 """Of fewer launches or operators no share is taken: one of them may be an exception."""
+FEW_CALLS = 5
+"""So many calls of one name do not all lose the same thing by chance."""
 LONG_ENOUGH_NS = 3_000
 """Where times are whole microseconds, a shorter operator may end before what it calls."""
 _AUTOGRAD_NODE = "autograd::engine::evaluate_function: "
@@ -57,7 +59,8 @@ def hollow_share(timeline: Timeline) -> float:
     kept = np.zeros(len(host), bool)
     kept[above[fits]] = True
     # Where none of a name's calls has it, this version or backend goes another way: nothing was lost.
-    wanted &= np.bincount(names[wanted & kept], minlength=len(always))[names] > 0
+    count, whole = (np.bincount(names[rows], minlength=len(always)) for rows in (wanted, wanted & kept))
+    wanted &= (whole[names] > 0) | (count[names] < FEW_CALLS)
     return float((~kept[wanted]).mean()) if wanted.sum() >= FEWEST else 0.0
 
 

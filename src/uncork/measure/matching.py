@@ -97,12 +97,6 @@ class Matched:
             waited[column] = np.bincount(merged[:, 0] // span, merged[:, 1] - merged[:, 0], minlength=len(steps))
         return waited
 
-    @property
-    def last(self) -> IntArray:
-        """Return the place of the rank that waits least in each: the one the others wait for, int64 (matched,)."""
-        present = np.where(self.dur_ns >= 0, self.dur_ns, np.iinfo(np.int64).max)
-        return present.argmin(axis=1) if len(self) else np.empty(0, np.int64)
-
 
 def match(ranks: Ranks[Collectives]) -> Matched:
     """Return the collectives of all ranks side by side, in order per group and kind."""

@@ -17,6 +17,8 @@ LATE_OF_ALL_WAITING = 0.25
 """A late rank causes at least this share of all waiting."""
 LATE_OVER_CHANCE = 1.5
 """… and at least this multiple of its equal part 1/n."""
+TOGETHER_SHARE = 0.1
+"""Ranks that wait less than this part of the longest wait arrive together with the last."""
 LATE_OF_STEP = 0.1
 """Less waiting than this share of the median step is noise between ranks (labelled traces: 0.08 on a
 noisy machine without a straggler, 0.2–0.7 with one)."""
@@ -51,11 +53,11 @@ def lateness(matched: Matched, numbers: Sequence[int], step_ns: float) -> Latene
     inside = matched.within_steps()
     if len(numbers) < 2 or not len(inside) or step_ns <= 0:
         return Lateness((), 0.0, none, none.astype(np.int64))
-    wait, last = inside.wait_ns.sum(axis=1), inside.last
-    caused = np.bincount(last, wait, minlength=len(numbers))
+    by_rank = _caused(inside)
+    caused = by_rank.sum(axis=0)
     share = caused / max(float(caused.sum()), 1.0)
     late = (share >= LATE_OF_ALL_WAITING) & (share >= LATE_OVER_CHANCE / len(numbers))
-    late &= _in_most_steps(inside.step, wait, last, len(numbers))
+    late &= _in_most_steps(inside.step, by_rank)
     waited = inside.waited_ns()
     others = ~late if late.any() and not late.all() else np.ones(len(numbers), bool)
     wait_share = float(np.median(waited[others].mean(axis=0))) / step_ns
@@ -63,11 +65,23 @@ def lateness(matched: Matched, numbers: Sequence[int], step_ns: float) -> Latene
     return Lateness(tuple(numbers[place] for place in order), wait_share, share, waited.mean(axis=1).astype(np.int64))
 
 
-def _in_most_steps(step: IntArray, wait: IntArray, last: IntArray, ranks: int) -> npt.NDArray[np.bool_]:
+def _caused(matched: Matched) -> npt.NDArray[np.float64]:
+    """Return how much of all waiting in each collective each rank causes, float64 (matched, ranks).
+
+    Ranks that arrive together with the last one cause it in equal parts: hurrying one of them would help nobody.
+    """
+    wait = matched.wait_ns
+    last = (matched.dur_ns >= 0) & (wait <= TOGETHER_SHARE * wait.max(axis=1, keepdims=True))
+    parts: npt.NDArray[np.float64] = wait.sum(axis=1, keepdims=True) * last / np.maximum(last.sum(axis=1), 1)[:, None]
+    return parts
+
+
+def _in_most_steps(step: IntArray, caused: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
     """Return for each rank whether it causes more than its equal part of the waiting in more than half of the steps."""
     steps, back = np.unique(step, return_inverse=True)
-    caused = np.bincount(last * len(steps) + back, wait, minlength=ranks * len(steps)).reshape(ranks, len(steps))
-    most: npt.NDArray[np.bool_] = (caused > caused.sum(axis=0) / ranks).mean(axis=1) > 0.5
+    per_step = np.zeros((len(steps), caused.shape[1]))
+    np.add.at(per_step, back, caused)
+    most: npt.NDArray[np.bool_] = (per_step > per_step.mean(axis=1, keepdims=True)).mean(axis=0) > 0.5
     return most
 
 
