@@ -15,9 +15,15 @@ def write_atomic(path: Path, text: str) -> None:
     part.replace(path)
 
 
-def write_json(path: Path, value: object) -> None:
-    """Write a value as JSON, atomically; what JSON cannot hold is written as text."""
-    write_atomic(path, json.dumps(value, indent=1, default=str) + "\n")
+def write_json(path: Path, value: object, *, indent: int | None = 1) -> None:
+    """Write a value as JSON, atomically; what JSON cannot hold is written as text.
+
+    Args:
+        path: The file.
+        value: The value.
+        indent: None for long tables that are written often: that is ten times as quick.
+    """
+    write_atomic(path, json.dumps(value, indent=indent, default=str) + "\n")
 
 
 def claim(folder: Path, rank: int) -> Path:

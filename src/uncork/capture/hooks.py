@@ -98,12 +98,6 @@ def install(torch: Any, recorder: Recorder, after: AfterImport) -> None:
     after.when("transformers.generation.utils", lambda module: _hook_generate(module, watch))
 
 
-def version(torch: Any) -> tuple[int, int]:
-    """Return major and minor version of torch."""
-    major, minor = str(torch.__version__).split("+")[0].split(".")[:2]
-    return int(major), int(minor)
-
-
 def _hook_backward(watch: Watch) -> None:
     """Patch ``torch.autograd.backward``, which ``Tensor.backward`` calls."""
     original, recorder, compiling = watch.torch.autograd.backward, watch.recorder, watch.compiling

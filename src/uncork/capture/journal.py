@@ -91,4 +91,5 @@ class Journal:
             "modules": self._holdings,
         }
         write_json(home / "recording.json", about)
-        write_json(home / "steps.json", {"columns": ["step", "window", "start_ns", "dur_ns"], "rows": list(self.steps)})
+        steps = {"columns": ["step", "window", "start_ns", "dur_ns"], "rows": list(self.steps)}
+        write_json(home / "steps.json", steps, indent=None)

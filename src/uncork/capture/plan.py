@@ -10,8 +10,14 @@ from uncork.capture.options import CaptureOptions
 
 EVENTS_MOST_DEEP = 100_000
 """Events a deep window may hold: 1.4 s for stop and export, 60 MB of JSON, 500 MB of memory (14 us, 615 B, 5 kB)."""
+EVENTS_MOST_STEP = 150_000
+"""Events of one step that a deep window still bears, since less than a step it cannot hold."""
 EVENTS_MOST_LIGHT = 250_000
 """Events a light window may hold: 1.1 s for stop and export, 70 MB of JSON, 430 MB (4.3 us, 290 B, 1.7 kB each)."""
+EVENTS_ENOUGH = 8_000
+"""Events after which a first light window has seen enough at the end of a step: 35 ms for stop and export."""
+COLLECTED_LIGHT, COLLECTED_DEEP = 230, 550
+"""Bytes that torch's profiler keeps per event while it collects (measured, torch 2.13)."""
 SECOND_PASS_LEAST = 40
 """Steps before the second pass: by then caches, allocators and workers have settled."""
 SECOND_PASS_SHARE = 0.03

@@ -83,10 +83,10 @@ class TraceProbe(Probe):
             raise Unavailable("user-profiler")
         if self._asked["with_stack"] and (sys.getprofile() is not None or not stacks_are_safe()):
             self._asked["with_stack"] = False
-        config = None if self._asked["with_stack"] else _without_python_events()
-        self._profile = profiler.profile(
-            use_device=_device(self._torch), use_kineto=True, experimental_config=config, **self._asked
-        )
+        self._profile = profiler.profile(use_device=_device(self._torch), use_kineto=True, **self._asked)
+        config = _without_python_events(self._torch, stacks=self._asked["with_stack"])
+        if config is not None:  # set here, since the constructor refuses it beside stacks, for the sake of its events
+            self._profile.experimental_config = config
         if self._asked["profile_memory"]:
             self._quiet = _Quiet()
         self._profile._prepare_trace()
@@ -187,14 +187,25 @@ class _Quiet:
             self._level.value = self._before
 
 
-def _without_python_events() -> Any:
-    """Return the setting that makes `stop` a third cheaper, or None in a torch that lacks it (before 2.12)."""
+def _without_python_events(torch: Any, *, stacks: bool) -> Any:
+    """Return the setting that makes `stop` a third cheaper, or None in a torch that lacks it (before 2.12).
+
+    With stacks it would cost the calling lines, which torch writes since 2.14.
+    """
     from torch._C._profiler import _ExperimentalConfig
 
+    if stacks and version(torch) >= (2, 14):
+        return None
     try:
         return _ExperimentalConfig(trace_only=True)
     except TypeError:
         return None
+
+
+def version(torch: Any) -> tuple[int, int]:
+    """Return major and minor version of torch."""
+    major, minor = str(torch.__version__).split("+")[0].split(".")[:2]
+    return int(major), int(minor)
 
 
 def stacks_are_safe() -> bool:
@@ -203,8 +214,7 @@ def stacks_are_safe() -> bool:
     It crashed on Python 3.13 before torch 2.8 (pytorch#144094) and lost calls on 3.12.0 to 3.12.4 (#155446).
     """
     torch = sys.modules["torch"]
-    version = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2] if part.isdigit())
-    if sys.version_info >= (3, 13) and version < (2, 8):
+    if sys.version_info >= (3, 13) and version(torch) < (2, 8):
         return False
     return not (3, 12, 0) <= sys.version_info[:3] <= (3, 12, 4)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from uncork.capture import plan, settings
-from uncork.capture.budget import Budget
+from uncork.capture.budget import Budget, Watch
 from uncork.capture.farewell import Farewell
 from uncork.capture.files import write_json
 from uncork.capture.journal import Journal
@@ -198,7 +198,9 @@ class Recorder:
             self._note_step(self._begun_ns, now_ns)
         self.memory.begin(self.torch, self.home)
         self.marks.close()
-        if self.window is not None and self.window.is_over():
+        if self.regions.watch is not None:
+            self.regions.watch.cut_if_full()
+        if self.window is not None and self.schedule.is_over(self.window, self.regions.watch):
             self._end_window()
         if self.window is None and not self.complete:
             self._next_window()
@@ -266,11 +268,10 @@ class Recorder:
         if stage.name == "baseline" and "loader_now" in self.journal.seen:
             self.journal.seen["loader"] = self.journal.seen["loader_now"]
         self.window = Window(stage, self.finder.seen, time.time_ns())
-        if stage.name == "light" and not self.timed:
-            budget = Budget(self.torch, plan.EVENTS_MOST_LIGHT, lambda: self.guard(self._cut_window))
-            self.regions.budget = budget
-            budget.watch_silence()
-        self.sampler.run(stage.name in ("warmup", "settle"))
+        if stage.name in FILES and not self.timed:
+            longest_ns = max((row[3] for row in self.journal.steps), default=0)
+            self.regions.watch = Watch(Budget(self.torch, self.schedule.room(stage.name), longest_ns), self)
+        self.sampler.run(stage.name in ("warmup", "settle", "deep"), moments=stage.name == "deep")
         return True
 
     def _end_window(self) -> None:
@@ -283,11 +284,12 @@ class Recorder:
         begun_ns = time.perf_counter_ns()
         name = window.stage.name
         older = self.schedule.windows.get(name)
-        self.regions.budget = None
+        watch, self.regions.watch = self.regions.watch, None
+        if watch is not None:
+            watch.end()
         is_cut = "cut" in window.facts
-        too_short = (not window.step_ns and not is_cut) or (
-            older is not None and len(window.step_ns) < len(older.step_ns)
-        )
+        fewer = older is not None and len(window.step_ns) < len(older.step_ns)
+        too_short = fewer or (not window.step_ns and not is_cut)
         if too_short or not self._on_thread():
             if self._on_thread():
                 probe.discard()
@@ -303,19 +305,24 @@ class Recorder:
             window.facts["struck"] = len(self.marks.struck)
             write_json(self.home() / f"{name}.struck.json", self.marks.struck)
             self.marks.struck = []
-        if name != "settle":
-            self.schedule.windows[name] = window
-        self._write(ended=False)
-
-    def _cut_window(self) -> None:
-        """End a window inside a step that is too large for it; what was seen of the step is kept without a mark."""
-        window = self.window
-        if window is None or not self._on_thread() or window.stage.name != "light":
+        if name == "settle":
             return
-        self.journal.note("window-cut")
+        self.schedule.windows[name] = window
+        if name != "warmup":
+            self._write(ended=False)
+
+    def cut_window(self) -> None:
+        """End a window inside a step that is too large for it; whole steps are kept, else what there is of one."""
+        window, watch = self.window, self.regions.watch
+        if window is None or watch is None or not self._on_thread():
+            return
         self.marks.strike()
-        window.facts["cut"] = 1
+        lasted_ns = watch.budget.lasted_ns()
+        if not window.step_ns:
+            window.facts["cut"] = 1
         self._end_window()
+        if window.step_ns or not self.schedule.repeats(window, lasted_ns):
+            self.journal.note("window-cut")
 
     def _drop_window(self) -> None:
         self.window = None
@@ -356,6 +363,7 @@ class Recorder:
         probe, self._probe = self._probe, Probe()
         if window is None:
             return None
+        self.sampler.run(False)
         name = window.stage.name
         window.facts["length_ns"] = time.time_ns() - window.start_ns
         look = Path(self.orders.folder) / f"look.{self.pid}"

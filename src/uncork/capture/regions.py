@@ -4,7 +4,7 @@ import contextlib
 import weakref
 from typing import Any
 
-from uncork.capture.budget import Budget
+from uncork.capture.budget import Watch
 
 PREFIX = "nn.Module: "
 
@@ -19,20 +19,18 @@ class Regions:
     def __init__(self) -> None:
         self.on = False
         self.looking = True
-        self.budget: Budget | None = None
+        self.watch: Watch | None = None
         self._names: dict[int, tuple[Any, str]] = {}
+        self._first: Any = None
 
     def switch(self, on: bool) -> None:
         """Begin or end naming."""
         self.on = on
-        if self.budget is not None:
-            self.budget.end()
-            self.budget = None
 
     def name(self, module: Any) -> str:
         """Return the region's name of a module: its path below the outermost module that was called."""
-        if self.budget is not None:
-            self.budget.called()
+        if self.watch is not None:
+            self.watch.called()
         known = self._names.get(id(module))
         if known is not None and known[0]() is module:
             return known[1]
@@ -50,10 +48,15 @@ class Regions:
 
         Paths below a second root (a discriminator, say) carry its class, so that no two modules share a name.
         """
-        below = type(root).__name__ + "." if self._names else ""
-        for path, module in root.named_modules():
+        inside = list(root.named_modules())
+        first = self._first() if self._first is not None else None
+        around = first is not None and any(module is first for _, module in inside)  # a part was met alone before
+        below = type(root).__name__ + "." if self._first is not None and not around else ""
+        if not below:
+            self._first = weakref.ref(root)
+        for path, module in inside:
             known = self._names.get(id(module))
-            if known is None or known[0]() is not module:
+            if around or known is None or known[0]() is not module:
                 name = PREFIX + (below + path if path else type(module).__name__)
                 self._names[id(module)] = (weakref.ref(module), name)
 

@@ -1,14 +1,19 @@
 """Schedule: which window comes next and how it observes, from what the windows before it found."""
 
+import sys
 import time
 from typing import Any
 
 from uncork.capture import plan, settings
+from uncork.capture.budget import FASTEST_PER_NS, Room, Watch
 from uncork.capture.options import CaptureOptions
 from uncork.capture.plan import Stage
 from uncork.capture.probes import FunctionsProbe, Probe, TraceProbe
 from uncork.capture.regions import Regions
 from uncork.capture.windows import FILES, Window
+
+FEW, CAREFUL = 4, 2
+"""A window cut with less than a quarter of its events was cut for nothing; its rate of events counts double then."""
 
 
 class Schedule:
@@ -20,6 +25,7 @@ class Schedule:
 
     def __init__(self, options: CaptureOptions) -> None:
         self.windows: dict[str, Window] = {}
+        self._rates: dict[str, float] = {}
         self._options = options
         self._ahead: list[Stage] = []
         self._world = 1
@@ -36,6 +42,7 @@ class Schedule:
     def forget(self) -> None:
         """Begin from nothing: what looked like the loop was not."""
         self.windows.clear()
+        self._rates.clear()
         self._ahead, self.begun = [], False
         self._loop_ns = time.perf_counter_ns()
 
@@ -50,12 +57,45 @@ class Schedule:
         stage = self._ahead.pop(0)
         return plan.fit(stage, self._events_per_step(stage.name))
 
+    def is_over(self, window: Window, watch: Watch | None) -> bool:
+        """Return whether a window has seen enough; a first light one also by its events, unless ranks count steps."""
+        stage = window.stage
+        is_first = stage.name == "light" and stage.number == 1 and stage.target_ns > 0
+        has_enough = is_first and watch is not None and watch.budget.guess() >= plan.EVENTS_ENOUGH
+        return window.is_over() or has_enough
+
     def refuses(self, name: str) -> str:
         """Return the id of why a window would be too large, or nothing."""
         light = self.windows.get("light")
         is_cut = light is not None and "cut" in light.facts
-        too_large = name == "deep" and (is_cut or self._per_step("light", "events") > plan.EVENTS_MOST_DEEP * 2)
+        too_large = name == "deep" and (is_cut or self._per_step("light", "events") > plan.EVENTS_MOST_STEP)
         return "deep-too-large" if too_large else ""
+
+    def room(self, name: str) -> Room:
+        """Return what a window may hold; half of it while its rate of events is not known.
+
+        One call of backward cannot be cut, and makes up to three times the events of the forward that led to it.
+        """
+        if name == "light":
+            room = Room(plan.EVENTS_MOST_LIGHT, plan.COLLECTED_LIGHT)
+            rate = self._rates.get(name)
+            return room.at_rate(rate) if rate else Room(plan.EVENTS_MOST_LIGHT // 2, plan.COLLECTED_LIGHT)
+        if name == "deep":
+            light = self.windows.get("light")
+            step_ns = sum(light.step_ns) / len(light.step_ns) if light and light.step_ns else 0
+            rate = self._rates.get(name) or (self._events_per_step(name) / step_ns if step_ns else FASTEST_PER_NS)
+            return Room(plan.EVENTS_MOST_STEP, plan.COLLECTED_DEEP).at_rate(rate)
+        return Room(sys.maxsize, 0)
+
+    def repeats(self, window: Window, lasted_ns: int) -> bool:
+        """Return whether a window that was cut comes once more, since it held far less than it may."""
+        stage, events = window.stage, window.facts.get("events", 0)
+        if stage.name in self._rates or events * FEW > self.room(stage.name).events:
+            return False
+        self._rates[stage.name] = CAREFUL * max(events, 1) / max(lasted_ns, 1)
+        most = max(stage.most - 1, 1)
+        self._ahead.insert(0, Stage(stage.name, most, min(stage.least, most), stage.target_ns, stage.number))
+        return True
 
     def drops_stacks(self, name: str) -> bool:
         """Return whether a deep window goes without the stacks that were asked for."""
@@ -94,4 +134,5 @@ class Schedule:
 
     def _stacks_fit(self) -> bool:
         """Return whether a step makes few enough Python calls for a deep window to record each of them."""
-        return self._options.stacks and self._per_step("functions", "calls") <= plan.EVENTS_MOST_DEEP
+        both = self._per_step("functions", "calls") + self._per_step("light", "events")
+        return self._options.stacks and both <= plan.EVENTS_MOST_STEP

@@ -50,6 +50,7 @@ def facts(torch: Any, seen: Mapping[str, Any], modules: Mapping[str, Any]) -> di
     return found
 
 
+@functools.cache
 def host() -> dict[str, Any]:
     """Return what is known about the machine."""
     found: dict[str, Any] = {"cores": os.cpu_count(), "platform": platform.platform(), "name": platform.node()}

@@ -1,0 +1,79 @@
+"""No step can make a window eat memory: what is too large is cut, and the cut says so."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.capture.runs import plain, record
+from uncork.capture import budget
+from uncork.capture.budget import Budget, Room
+
+pytestmark = pytest.mark.torch
+HERE = Path(__file__).parent
+WINDOW_BYTES = 1_000_000_000
+"""What a window may cost at most, whatever the program does (docs/overhead.md)."""
+
+
+@pytest.mark.parametrize(
+    ("way", "note"),
+    [("silent", "window-cut"), ("silent_later", "window-cut"), ("graph", "window-cut"), ("calls", "stacks-too-many")],
+)
+def test_memory_is_bounded(tmp_path: Path, way: str, note: str) -> None:
+    """Three million operators in one step, in the light window or first in the deep one, cost less than a gigabyte."""
+    argv = [str(HERE / "huge.py"), way]
+    run = record(tmp_path / "run", argv, cwd=HERE)
+    alone = plain(argv, cwd=HERE)
+    assert run.code == alone.returncode == 0, run.err
+    assert run.err == ""
+    told = run.told(0)
+    assert note in told["notes"], told
+    assert told["faults"] == []
+    assert peak_bytes(run.out) - peak_bytes(alone.stdout) < WINDOW_BYTES
+
+
+def peak_bytes(out: str) -> int:
+    """Return the peak memory that a program printed."""
+    found = re.search(r"peak (\d+)", out)
+    assert found is not None, out
+    return int(found[1]) * 1024
+
+
+class Torch:
+    """Has as many autograd nodes as a test says."""
+
+    nodes = 0
+
+    class _C:
+        class _autograd:  # noqa: N801
+            @staticmethod
+            def _get_sequence_nr() -> int:
+                return Torch.nodes
+
+
+@pytest.mark.parametrize(
+    ("after_ns", "gained", "full"),
+    [
+        (99_000_000, 10**9, False),  # so little time holds at most 99,000 events
+        (101_000_000, 19_000_000, False),  # so little memory holds at most 95,000
+        (101_000_000, 21_000_000, True),
+        (40_000_000_000, 0, True),  # a step that does not end: 20 s and ten times the longest step of 1 s are over
+        (29_000_000_000, 0, False),
+    ],
+)
+def test_full_by_clock_and_memory(monkeypatch: pytest.MonkeyPatch, after_ns: int, gained: int, full: bool) -> None:
+    """A window of 100,000 events of 200 B at one per microsecond is full after 0.1 s and 20 MB, not after either."""
+    now = {"ns": 0, "bytes": 5}
+    monkeypatch.setattr(budget.time, "perf_counter_ns", lambda: now["ns"])
+    monkeypatch.setattr(budget, "_memory_bytes", lambda: (now["bytes"], 1))
+    watched = Budget(Torch, Room(100_000, 200, 1e-3), longest_ns=1_000_000_000)
+    now["ns"], now["bytes"] = after_ns, 5 + gained
+    assert watched.look() is full
+
+
+def test_full_by_calls_and_nodes() -> None:
+    """64 calls and 40 nodes are taken for 64 x 15 + 40 x 12 = 1440 events; they are counted at each 64th call."""
+    watched = Budget(Torch, Room(1400, 200))
+    Torch.nodes += 40
+    assert [watched.called() for _ in range(64)] == [False] * 63 + [True]
+    assert watched.guess() == 1440
