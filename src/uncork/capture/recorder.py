@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from uncork.capture import plan, settings
+from uncork.capture import settings
 from uncork.capture.budget import Budget, Watch
 from uncork.capture.farewell import Farewell
 from uncork.capture.files import write_json
