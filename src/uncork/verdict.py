@@ -263,7 +263,7 @@ def _confidence(job: Job, share: float, quality: Sequence[Quality]) -> float:
         agree = 1.0
     sure *= 0.8 + 0.2 * agree
     sure *= 1 - 0.5 * job.unknown
-    sure *= min(1.0, UNDISTURBED / _times_longer(quality))
+    sure *= min(1.0, UNDISTURBED / min(_times_longer(quality), DISTORTED))
     if CLASSES[top] in BUSY_PAIR:
         sure *= (CLOSE_PAIR if job.close_pair else 1.0) * (1 - UNNAMED * job.unnamed)
     for one in quality:
