@@ -28,7 +28,7 @@ def test_a_console_shows_text_and_a_notebook_a_framed_page(trace):
     bundle = shown._repr_mimebundle_()
     assert bundle["text/plain"] == repr(shown)
     assert bundle["text/html"].startswith("<iframe ")
-    assert 'sandbox="allow-scripts"' in bundle["text/html"]
+    assert 'sandbox="allow-scripts allow-downloads"' in bundle["text/html"]
     assert "&lt;!doctype html" in bundle["text/html"].lower()
 
 

@@ -320,10 +320,14 @@ def test_no_accessibility_violation(new_page: Any, html: Path, axe: str, view: s
     assert page.tab.evaluate(_CHECK) == []
 
 
-def test_a_narrow_window_needs_no_sideways_scrolling(new_page: Any, html: Path) -> None:
-    """At 900 pixels nothing of the page sticks out."""
-    page = new_page(viewport={"width": 900, "height": 900}).open(html)
-    assert page.tab.evaluate("document.documentElement.scrollWidth") <= 900
+@pytest.mark.parametrize("width", [900, 390])
+def test_a_narrow_window_needs_no_sideways_scrolling(new_page: Any, html: Path, width: int) -> None:
+    """In half a screen's width, and on a telephone, nothing of any view sticks out."""
+    page = new_page(viewport={"width": width, "height": 900}).open(html)
+    for number in range(1, 8):
+        page.tab.keyboard.press(str(number))
+        page.tab.wait_for_timeout(150)
+        assert page.tab.evaluate("document.documentElement.scrollWidth") <= width, number
 
 
 def test_a_report_without_a_timeline_begins_with_what_it_has(new_page: Any, report: Report, tmp_path: Path) -> None:

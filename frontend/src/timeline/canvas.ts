@@ -4,7 +4,7 @@ import { say, told } from '../text.ts';
 import { IDLE, ON_FILL, type Theme, fillOf, hatch, shadeOf, theme } from '../theme.ts';
 import { type Trace, launchOf, launchedBy, placeOf } from '../trace.ts';
 import { drawCurve } from './curve.ts';
-import { LABELS, type Lane, type Layout, type Marks, OVERVIEW, type Part, RULER, foldedAtFirst, layOut } from './layout.ts';
+import { LABELS, type Lane, type Layout, type Marks, OVERVIEW, type Part, RULER, fitLabels, foldedAtFirst, layOut } from './layout.ts';
 import { drawHeads, drawMeasure, drawNumber, drawRuler } from './furniture.ts';
 import { drawOverview } from './overview.ts';
 
@@ -111,6 +111,7 @@ export class TimelineCanvas {
     const box = this.canvas.getBoundingClientRect();
     if (box.width < 200) return;
     this.ratio = window.devicePixelRatio || 1;
+    fitLabels(box.width);
     this.width = box.width;
     this.height = box.height;
     this.canvas.width = Math.round(box.width * this.ratio);

@@ -3,7 +3,14 @@ import { type Events, type Row, firstEndingAfter } from '../lanes.ts';
 import { say, told } from '../text.ts';
 import type { Curve, Trace, Track } from '../trace.ts';
 
-export const LABELS = 176;
+/** Width of the names at the left; less where the window is narrow. */
+export let LABELS = 176;
+
+/** Gives the names as much of a canvas as its width allows. */
+export function fitLabels(width: number): void {
+  LABELS = width < 600 ? 104 : 176;
+}
+
 export const OVERVIEW = 46;
 export const RULER = 24;
 
