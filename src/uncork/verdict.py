@@ -267,7 +267,9 @@ def _confidence(job: Job, share: float, quality: Sequence[Quality]) -> float:
     if CLASSES[top] in BUSY_PAIR:
         sure *= (CLOSE_PAIR if job.close_pair else 1.0) * (1 - UNNAMED * job.unnamed)
     for one in quality:
-        sure *= _DOUBT.get(one.id, 1.0) if one.severity != "info" else 1.0
+        # How much longer steps take under the profiler was counted above, where it is known.
+        counts = one.severity != "info" and "times_longer" not in one.params
+        sure *= _DOUBT.get(one.id, 1.0) if counts else 1.0
         if one.id == "no-launch-links" and CLASSES[top] in IDLE_CLASSES:
             sure *= 1 - UNLINKED * (one.share_affected or 0.0)
     alone = len(job.ledgers) == 1 or any(one.id == "missing-ranks" for one in quality)
