@@ -14,10 +14,7 @@ LEAST_SHARE = 0.02
 @rule()
 def garbage_collection(garbage: Ranks[Garbage], ledgers: Ranks[StepLedger]) -> Cost | None:
     """Return the time of collections that the step waits for."""
-    values = [
-        ledger.mean_ns("gc") or (one.dur_ns if one.called else 0) for ledger, one in zip(ledgers, garbage, strict=True)
-    ]
-    cost = charge(ledgers, values)
+    cost = charge(ledgers, [_waited_ns(ledger, one) for ledger, one in zip(ledgers, garbage, strict=True)])
     if cost.share < LEAST_SHARE:
         return None
     one = garbage[cost.place]
@@ -34,3 +31,10 @@ def garbage_collection(garbage: Ranks[Garbage], ledgers: Ranks[StepLedger]) -> C
         advice=("no-collect", "freeze") if one.called else ("freeze", "by-hand"),
         params={"longest_ns": one.longest_ns},
     )
+
+
+def _waited_ns(ledger: StepLedger, garbage: Garbage) -> int:
+    """Return the time per step that waits for the collector; what a device works meanwhile is not lost."""
+    if garbage.watched and not ledger.on_device:
+        return garbage.dur_ns
+    return ledger.mean_ns("gc") or (garbage.dur_ns if garbage.called else 0)
