@@ -10,7 +10,7 @@ from uncork.snapshot import ACTIONS, STATES, MemorySnapshot
 
 IntArray = npt.NDArray[np.int64]
 
-ALLOC, REQUESTED, COMPLETED = (ACTIONS.index(word) for word in ("alloc", "free_requested", "free_completed"))
+ALLOC, REQUESTED, COMPLETED, FAILED = map(ACTIONS.index, ("alloc", "free_requested", "free_completed", "oom"))
 GROWS = tuple(ACTIONS.index(word) for word in ("segment_alloc", "segment_map"))
 SHRINKS = tuple(ACTIONS.index(word) for word in ("segment_free", "segment_unmap"))
 
@@ -22,20 +22,24 @@ class Allocations:
     Args:
         birth: Action that made each block, -1 for those older than the history, int64 (blocks,).
         death: Action that freed it, `actions` for those never freed, int64 (blocks,).
+        address: Where each lies, int64 (blocks,).
         size_bytes: What the program asked for, int64 (blocks,).
         stack: Where it was asked for, 0 where unknown, int64 (blocks,).
         freed_by: Where it was freed, 0 where unknown or never, int64 (blocks,).
         actions: Number of actions of the device.
+        failure: Place of the last failed request among them, None where none failed.
         reserved_end_bytes: Reserved at the end.
         reserved_change_bytes: Change of the reserved memory by each action, int64 (actions,).
     """
 
     birth: IntArray
     death: IntArray
+    address: IntArray
     size_bytes: IntArray
     stack: IntArray
     freed_by: IntArray
     actions: int
+    failure: int | None
     reserved_end_bytes: int
     reserved_change_bytes: IntArray
 
@@ -99,10 +103,12 @@ def allocations(snapshot: MemorySnapshot, device: int) -> Allocations:
     return Allocations(
         birth=birth,
         death=death,
+        address=np.concatenate([trace.address[mine][made[:count]] if count else np.empty(0, np.int64), end[4]]),
         size_bytes=sizes.astype(np.int64),
         stack=np.concatenate([np.where(opened[0] >= 0, stack_of[opened[0]], 0), end[3]]).astype(np.int64),
         freed_by=np.where(death < len(mine), stack_of[np.minimum(death, len(mine))], 0).astype(np.int64),
         actions=len(mine),
+        failure=int(failed[-1]) if len(failed := np.flatnonzero(action == FAILED)) else None,
         reserved_end_bytes=int(segments.size_bytes[segments.device == device].sum()),
         reserved_change_bytes=change.astype(np.int64),
     )
@@ -131,8 +137,8 @@ def _lives(action: IntArray, address: IntArray) -> tuple[IntArray, IntArray]:
 
 def _older(
     snapshot: MemorySnapshot, device: int, address: IntArray, opened: tuple[IntArray, IntArray], actions: int
-) -> tuple[IntArray, IntArray, IntArray, IntArray]:
-    """Return (birth, death, size, stack) of the blocks in use at the end that no action tells of."""
+) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray]:
+    """Return (birth, death, size, stack, address) of the blocks in use at the end that no action tells of."""
     blocks, segments = snapshot.blocks, snapshot.segments
     on_device = segments.device[blocks.segment] == device if len(segments.device) else np.zeros(0, bool)
     used = np.flatnonzero(on_device & (blocks.state == STATES.index("active_allocated")))
@@ -144,4 +150,5 @@ def _older(
         np.full(len(used), actions, np.int64),
         blocks.requested_bytes[used],
         blocks.stack[used],
+        blocks.address[used],
     )

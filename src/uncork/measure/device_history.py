@@ -82,7 +82,7 @@ def choices(history: DeviceHistory, memory_bytes: Mapping[int, int]) -> dict[str
     """
     blocks, kinds = history.blocks, history.kinds
     free = free_pieces(history.snapshot, history.device)
-    failed = last_failure(history.snapshot, history.mine, free, kinds)
+    failed = last_failure(history.snapshot, history.mine, blocks, free, kinds)
     if failed is not None:
         failed = replace(failed, held=history.by_category(blocks.live(failed.moment)))
     capacity = _capacity_bytes(memory_bytes.get(history.device), failed, blocks.reserved_end_bytes)

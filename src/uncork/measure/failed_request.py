@@ -6,9 +6,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from uncork.measure.allocations import ALLOC, COMPLETED, GROWS, REQUESTED, SHRINKS, Allocations
 from uncork.measure.owners import Owner, StackKinds
-from uncork.snapshot import ACTIONS, STATES, MemorySnapshot
+from uncork.snapshot import STATES, MemorySnapshot
 
+ROUNDED_BYTES = 512
+"""The allocator gives out multiples of it (``kMinBlockSize``)."""
 IntArray = npt.NDArray[np.int64]
 
 
@@ -37,7 +40,7 @@ class OutOfMemory:
     Args:
         requested_bytes: What was asked for.
         device_free_bytes: What the driver had left, None where the snapshot does not say.
-        free: How the reserve's free memory lay at the end of the snapshot, which is taken at the failure as a rule.
+        free: How the reserve's free memory lay then.
         owner: Who asked.
         phase: What was running: one of `uncork.measure.owners.PHASES`.
         moment: When, as a place in `Allocations.allocated_bytes`.
@@ -91,21 +94,61 @@ def free_pieces(snapshot: MemorySnapshot, device: int) -> FreePieces:
     )
 
 
-def last_failure(snapshot: MemorySnapshot, mine: IntArray, free: FreePieces, kinds: StackKinds) -> OutOfMemory | None:
+def _pieces_at(snapshot: MemorySnapshot, device: int, blocks: Allocations, moment: int) -> FreePieces:
+    """Return how free memory lay at a moment: the reserve of then, less the blocks that were in use in it.
+
+    A snapshot written when the exception is handled is later than the failure: much is freed by then.
+    """
+    trace, segments = snapshot.trace, snapshot.segments
+    here = segments.device == device
+    reserve = dict(zip(segments.address[here].tolist(), segments.size_bytes[here].tolist(), strict=True))
+    mine = np.flatnonzero(trace.device == device)[moment:]
+    for action, address, size in zip(
+        trace.action[mine][::-1].tolist(), trace.address[mine][::-1].tolist(), trace.size_bytes[mine][::-1].tolist(),
+        strict=True,
+    ):  # fmt: skip
+        if action in GROWS:
+            reserve.pop(address, None)
+        elif action in SHRINKS:
+            reserve[address] = size
+    start = np.array(sorted(reserve), np.int64)
+    live = blocks.live(moment)
+    live = live[np.argsort(blocks.address[live], kind="stable")]
+    inside = np.searchsorted(start, blocks.address[live], side="right") - 1
+    pieces: list[int] = []
+    split = 0
+    for place, begin in enumerate(start.tolist()):
+        rows = live[inside == place] if len(live) else live
+        end, at = begin + reserve[begin], begin
+        found = []
+        rows = rows[blocks.address[rows] < end]
+        for address, size in zip(blocks.address[rows].tolist(), blocks.size_bytes[rows].tolist(), strict=True):
+            found.append(address - at)
+            at = address + -(-size // ROUNDED_BYTES) * ROUNDED_BYTES
+        found = [size for size in (*found, end - at) if size > 0]
+        pieces += found
+        split += sum(found) if len(rows) else 0
+    return FreePieces(sum(pieces), split, len(pieces), max(pieces, default=0))
+
+
+def last_failure(
+    snapshot: MemorySnapshot, mine: IntArray, blocks: Allocations, free: FreePieces, kinds: StackKinds
+) -> OutOfMemory | None:
     """Return the last failed request of a device, None where none failed.
 
     Args:
         snapshot: All of it.
         mine: The device's actions.
-        free: How its free memory lies.
+        blocks: Its blocks.
+        free: How its free memory lies at the end.
         kinds: What its stacks are part of.
     """
-    trace = snapshot.trace
-    failed = mine[trace.action[mine] == ACTIONS.index("oom")]
-    if not len(failed):
+    trace, moment = snapshot.trace, blocks.failure
+    if moment is None:
         return None
-    last = int(failed[-1])
+    last = int(mine[moment])
     size, stack, left = int(trace.size_bytes[last]), int(trace.stack[last]), int(trace.device_free_bytes[last])
     owner = Owner("unknown", kinds.place(stack), size, 1)
-    moment = int(np.searchsorted(mine, last))
+    if np.isin(trace.action[mine[moment:]], (REQUESTED, COMPLETED, ALLOC, *GROWS, *SHRINKS)).any():
+        free = _pieces_at(snapshot, int(trace.device[last]), blocks, moment)
     return OutOfMemory(size, left if left >= 0 else None, free, owner, kinds.phase(stack), moment)

@@ -134,6 +134,8 @@ def categories(blocks: Allocations, kinds: StackKinds) -> IntArray:
     births = np.sort(blocks.birth[blocks.birth >= 0])
     between = np.searchsorted(births, blocks.death) - np.searchsorted(births, blocks.birth, side="right")
     short = ~never_freed & (between <= SHORT_LIVED_ALLOCATIONS) & (blocks.birth >= 0)
+    if blocks.failure is not None:  # what ended with the failed step might have been held for longer
+        short &= (blocks.birth > blocks.failure) | (blocks.death < blocks.failure)
     lost = (born == 0) & (blocks.birth < 0)
     engine = kinds.engine[born] & ~lost & ~kinds.python[born]
     program = kinds.python[born] & ~lost

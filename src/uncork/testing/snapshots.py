@@ -23,6 +23,7 @@ from pathlib import Path
 
 from uncork.testing.sketch import SketchError
 
+BASE = 1 << 40
 START_US = 1_700_000_000_000_000
 STEP_US = 1_000
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)(B|KiB|MiB|GiB)")
@@ -38,7 +39,8 @@ class _Snapshot:
     regions: list[dict[str, object]] = field(default_factory=list)
     live: dict[str, dict[str, object]] = field(default_factory=dict)
     history: bool = True
-    next_address: int = 1 << 40
+    next_address: int = BASE
+    holes: list[tuple[int, int]] = field(default_factory=list)
 
 
 def write_snapshot(lines: Sequence[str], path: Path) -> Path:
@@ -90,6 +92,7 @@ def _alloc(snapshot: _Snapshot, rest: str, now_us: int) -> None:
 def _free(snapshot: _Snapshot, rest: str, now_us: int) -> None:
     name, _, frames = rest.partition(" ")
     block = {**snapshot.live.pop(name), "frames": _frames(frames)}
+    snapshot.holes.append((int(str(block["address"])), int(str(block["size"]))))
     snapshot.actions.append(_action("free_requested", block, now_us))
     snapshot.actions.append(_action("free_completed", block, now_us + STEP_US))
 
@@ -109,10 +112,21 @@ _ACTIONS = {"alloc": _alloc, "free": _free, "oom": _oom}
 
 
 def _open(snapshot: _Snapshot, name: str, size: int, frames: list[dict[str, object]]) -> dict[str, object]:
-    block = {"address": snapshot.next_address, "size": size, "requested_size": size, "frames": frames}
-    snapshot.next_address += size
+    block = {"address": _place(snapshot, size), "size": size, "requested_size": size, "frames": frames}
     snapshot.live[name] = block
     return block
+
+
+def _place(snapshot: _Snapshot, size: int) -> int:
+    """Return the address of a new block: the first hole that it fits into, else behind all others."""
+    hole = min((one for one in snapshot.holes if one[1] >= size), default=None)
+    if hole is None:
+        snapshot.next_address += size
+        return snapshot.next_address - size
+    snapshot.holes.remove(hole)
+    if hole[1] > size:
+        snapshot.holes.append((hole[0] + size, hole[1] - size))
+    return hole[0]
 
 
 def _action(word: str, block: dict[str, object], now_us: int) -> dict[str, object]:
@@ -127,16 +141,22 @@ def _action(word: str, block: dict[str, object], now_us: int) -> dict[str, objec
 
 
 def _segments(snapshot: _Snapshot) -> list[dict[str, object]]:
-    """Return one segment for all blocks in use, with the rest of the reserved memory as a free block behind them."""
-    blocks: list[dict[str, object]] = [{**block, "state": "active_allocated"} for block in snapshot.live.values()]
-    used = sum(int(str(block["size"])) for block in blocks)
-    reserved = max(sum(snapshot.reserved), used)
-    if reserved > used:
-        free = {"address": snapshot.next_address, "size": reserved - used, "requested_size": 0}
-        blocks.append({**free, "state": "inactive", "frames": []})
+    """Return one segment for all blocks in use, with what is free between and behind them."""
+    used = sum(int(str(block["size"])) for block in snapshot.live.values())
+    reserved = max(sum(snapshot.reserved), snapshot.next_address - BASE)
+    blocks: list[dict[str, object]] = []
+    at = BASE
+    for block in sorted(snapshot.live.values(), key=lambda one: int(str(one["address"]))):
+        address = int(str(block["address"]))
+        if address > at:
+            blocks.append(_free_block(at, address - at))
+        blocks.append({**block, "state": "active_allocated"})
+        at = address + int(str(block["size"]))
+    if BASE + reserved > at:
+        blocks.append(_free_block(at, BASE + reserved - at))
     segment = {
         "device": 0,
-        "address": 1 << 40,
+        "address": BASE,
         "total_size": reserved,
         "allocated_size": used,
         "active_size": used,
@@ -147,6 +167,10 @@ def _segments(snapshot: _Snapshot) -> list[dict[str, object]]:
         "blocks": blocks,
     }
     return [segment] if reserved else []
+
+
+def _free_block(address: int, size: int) -> dict[str, object]:
+    return {"address": address, "size": size, "requested_size": 0, "state": "inactive", "frames": []}
 
 
 def _frames(text: str) -> list[dict[str, object]]:
