@@ -51,6 +51,12 @@ class DeviceHistory:
         return self.of("activation") & (blocks.death < blocks.actions) & ~self.kinds.engine[blocks.freed_by]
 
     @property
+    def trains(self) -> bool:
+        """Return whether a backward pass or an optimiser step was seen."""
+        used = self.of("activation") & (self.blocks.death < self.blocks.actions) & ~self.dropped
+        return not {"backward", "optimizer"}.isdisjoint(self.phases) or bool(used.any())
+
+    @property
     def idle_at_peak_bytes(self) -> int:
         """Return what is reserved and not in use at the peak."""
         return max(int(self.blocks.reserved_bytes[self.blocks.peak] - self.blocks.allocated_bytes[self.blocks.peak]), 0)
@@ -92,7 +98,7 @@ def choices(history: DeviceHistory, memory_bytes: Mapping[int, int]) -> dict[str
         "optimizer_scratch": step & (blocks.death < blocks.actions),
         "logits": kinds.logits[blocks.stack],
         **_scores(history),
-        "dropped": history.dropped & {"backward", "optimizer"}.isdisjoint(history.phases),
+        "dropped": history.dropped & (not history.trains),
         "called": call.blocks if call else np.zeros(len(step), bool),
     }
     growing = np.isin(history.category, [CATEGORIES.index(word) for word in GROWING]) & ~step

@@ -11,9 +11,9 @@ WORTH_A_LARGER_BATCH = 1.05
 
 
 def best_saving(memory: SnapshotMemory, *changes: str) -> Saving | None:
-    """Return the saving of some changes that frees most, None where none of them frees anything."""
+    """Return the saving of some changes whose range lies highest, None where none of them frees anything."""
     found = [one for one in memory.savings if one.change in changes]
-    return max(found, key=lambda one: one.high_bytes, default=None)
+    return max(found, key=lambda one: one.low_bytes + one.high_bytes, default=None)
 
 
 def worth(low_bytes: int, high_bytes: int) -> dict[str, object]:

@@ -1,0 +1,248 @@
+"""What other choices would save, how much larger a batch would fit, what failed: held against sums by hand."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.unit.rule_outcomes import found, outcome
+from tests.unit.test_snapshot import memory_of
+from uncork import readers
+from uncork.measure import Rank
+from uncork.measure.memory_what_if import MOST_BATCH_RATIO, Saving
+from uncork.measure.snapshot_memory import SnapshotMemory
+from uncork.pipeline import analyze_recordings
+from uncork.report import finding_texts, from_json, to_json
+from uncork.rules.headroom import spoken
+from uncork.testing import sketch
+from uncork.testing.snapshots import write_snapshot
+
+MIB, GIB = 1 << 20, 1 << 30
+CALL = "torch/nn/modules/module.py:1750:_call_impl < torch/nn/modules/module.py:1739:_wrapped_call_impl"
+MODEL = f"gpt.py:88:forward < {CALL} < train.py:41:main"
+BACK = "torch::autograd::generated::MmBackward0::apply < torch::autograd::Engine::thread_main"
+
+
+def block(number: int, above: str = MODEL) -> list[str]:
+    """Return the allocations of one block: 32 MiB of norm, 96 of a projection inside it, 32 of its output."""
+    inside = f"{CALL} < {above}"
+    return [
+        f"alloc norm{number} 32MiB gpt.py:44:forward < {inside}",
+        f"alloc up{number} 96MiB torch/nn/modules/linear.py:125:forward < {CALL} < gpt.py:45:forward < {inside}",
+        f"alloc out{number} 32MiB gpt.py:46:forward < {inside}",
+    ]
+
+
+def back(number: int) -> list[str]:
+    """Return the frees of one block in the backward pass."""
+    return [f"free {name}{number} {BACK}" for name in ("out", "up", "norm")]
+
+
+def forward_and_back(layers: int = 8) -> list[str]:
+    """Return a step of some blocks: 160 MiB each."""
+    lines = [line for number in range(layers) for line in block(number)]
+    return lines + [line for number in reversed(range(layers)) for line in back(number)]
+
+
+def memory(*lines: str) -> SnapshotMemory:
+    """Return the memory of a sketched snapshot."""
+    (recording,) = sketch("\n".join(f"snapshot {line}" for line in lines))
+    return memory_of(recording.snapshot)
+
+
+def saving(held: SnapshotMemory, change: str) -> Saving:
+    """Return one of the savings."""
+    return next(one for one in held.savings if one.change == change)
+
+
+def test_the_line_that_calls_the_same_module_over_and_over():
+    """Eight calls at line 88 keep 1280 MiB; each keeps its input of 32, and one call's 160 come back for a while."""
+    found_saving = saving(memory("old 1GiB", *forward_and_back()), "checkpointing_calls")
+    assert found_saving.location is not None
+    assert (found_saving.location.file, found_saving.location.line, found_saving.calls) == ("gpt.py", 88, 8)
+    assert found_saving.high_bytes == pytest.approx((1280 - 8 * 32) * MIB, abs=99)
+    assert found_saving.low_bytes == pytest.approx((1280 - 8 * 32 - 160) * MIB, abs=99)
+
+
+def test_a_container_of_torch_is_named_by_the_line_that_calls_it():
+    """Sequential's own loop repeats, but people know the line of their own file that calls it."""
+    above = f"torch/nn/modules/container.py:250:forward < {CALL} < net.py:17:forward < {CALL} < train.py:9:main"
+    lines = [line for number in range(4) for line in block(number, above)]
+    lines += [line for number in reversed(range(4)) for line in back(number)]
+    found_saving = saving(memory("old 1GiB", *lines), "checkpointing_calls")
+    assert (found_saving.location.file, found_saving.location.line, found_saving.calls) == ("net.py", 17, 4)
+
+
+def test_what_is_recomputed_already_is_not_offered_again():
+    """Activations made under torch.utils.checkpoint are not counted; one call alone repeats nothing."""
+    inside = f"torch/utils/checkpoint.py:500:checkpoint < {MODEL}"
+    lines = [line for number in range(4) for line in block(number, inside)]
+    frees = [line for number in reversed(range(4)) for line in back(number)]
+    for made in ([*lines, *frees], [*block(0), *back(0)]):
+        assert "checkpointing_calls" not in {one.change for one in memory("old 1GiB", *made).savings}
+
+
+def test_earlier_steps_count_where_the_peak_would_move():
+    """Two equal steps: recomputing lowers the peak of both, not of the last one alone."""
+    held = memory("old 1GiB", *forward_and_back(), *forward_and_back())
+    assert saving(held, "checkpointing_calls").high_bytes == pytest.approx((1280 - 8 * 32) * MIB, abs=99)
+
+
+def test_r5_2_how_much_larger_a_batch_fits_in_what_is_used():
+    """1 GiB stays, 1280 MiB grow: halving what grows leaves room for twice the batch, and 8-bit state for none."""
+    held = memory("old 1GiB", *forward_and_back())
+    assert held.batch_ratio == pytest.approx(1.0)
+    # 2304 MiB were used; 1024 of them stay; of the rest 20 % stay at best.
+    assert saving(held, "checkpointing").batch_ratio == pytest.approx((2304 - 1024) / (0.2 * 1280))
+    assert saving(held, "checkpointing_calls").batch_ratio == pytest.approx((2304 - 1024) / 256)
+
+
+def test_the_batch_is_held_against_every_moment():
+    """The peak lies in the optimiser, where nothing grows: the forward pass has room for three times the batch."""
+    step = "torch/optim/adam.py:150:_init_group < torch/optim/adam.py:200:step < train.py:46:main"
+    held = memory("old 1GiB", *forward_and_back(), f"alloc m 3840MiB {step}")
+    assert held.peak_bytes == (1024 + 3840) * MIB
+    assert held.batch_ratio == pytest.approx(3.0)
+
+
+def test_a_larger_device_gives_more_room(tmp_path: Path):
+    """A device of 8 GiB may be filled to 90 %: what is not reserved of it is room for a larger batch."""
+    from dataclasses import replace
+
+    from uncork.recording import Device
+
+    (recording,) = readers.read(
+        write_snapshot(["reserved 3GiB", "old 1GiB", *forward_and_back()], tmp_path / "a.pickle")
+    )
+    sized = replace(recording, devices=(Device(index=0, name="x", memory_bytes=8 * GIB),))
+    held = SnapshotMemory.of(Rank(sized))
+    assert held.capacity_bytes == 8 * GIB
+    room = int(0.9 * 8 * GIB) - 3 * GIB
+    assert held.batch_ratio == pytest.approx(1 + room / (1280 * MIB))
+    assert held.content()["batch_ratio"] == pytest.approx(held.batch_ratio)
+
+
+FAILED = [
+    "reserved 3GiB",
+    "old 1GiB",
+    *forward_and_back(6),
+    *(line for number in range(10, 18) for line in block(number)),
+    f"oom 512MiB free 128MiB gpt.py:46:forward < {CALL} < {MODEL}",
+]
+
+
+def test_r5_2_a_failure_says_what_was_short_and_what_would_have_been_enough():
+    """512 MiB asked, 128 left: 384 short. Recomputing frees 864 at least, half the batch 576 + 256 of the request."""
+    held = memory(*FAILED)
+    assert held.oom is not None
+    assert (held.oom.short_bytes, held.oom.phase) == (384 * MIB, "forward")
+    assert held.oom.held == {**dict.fromkeys(held.oom.held, 0), "activation": 1280 * MIB, "unknown": GIB}
+    assert held.capacity_bytes == 3 * GIB + 128 * MIB
+    rows = {row["change"]: row for row in held.content()["what_if"]}
+    assert rows["checkpointing_calls"]["saved_low_bytes"] == pytest.approx(864 * MIB, abs=99)
+    assert rows["half_batch"]["saved_low_bytes"] == pytest.approx(0.45 * 1280 * MIB + 256 * MIB, abs=99)
+    assert {change for change, row in rows.items() if row["enough"]} == {
+        "checkpointing", "checkpointing_calls", "half_batch",
+    }  # fmt: skip
+    assert rows["mixed_precision"]["enough"] is False
+    # 2432 MiB were there for 1024 that stay and 1280 + 512 that grow; recomputing leaves 256 + 512 of those.
+    assert held.batch_ratio == pytest.approx((2304 + 128 - 1024) / 1792)
+    assert saving(held, "checkpointing_calls").batch_ratio == pytest.approx((2304 + 128 - 1024) / 768)
+
+
+def test_a_snapshot_written_later_tells_the_same_of_the_failure():
+    """Written where the exception is caught, everything of the step is freed: the failure is told as it was."""
+    later = memory(*FAILED, *(f"free {name}{number} train.py:50:main" for number in range(10, 18)
+                              for name in ("out", "up", "norm")))  # fmt: skip
+    at_once = memory(*FAILED)
+    assert later.oom == at_once.oom
+    assert later.savings == at_once.savings
+    assert later.allocated_bytes < at_once.allocated_bytes
+
+
+def test_pieces_at_a_failure_are_the_gaps_between_what_is_in_use():
+    """A hole of 2 GiB and 1 GiB behind the last block; afterwards everything is freed."""
+    lines = [
+        "reserved 6GiB",
+        "alloc a 1GiB m.py:1:f",
+        "alloc hole 2GiB m.py:2:f",
+        "alloc b 2GiB m.py:3:f",
+        "free hole x",
+    ]
+    held = memory(*lines, "oom 3GiB free 0B m.py:4:f", "free a x", "free b x")
+    free = held.oom.free
+    assert (free.pieces, free.idle_bytes, free.largest_bytes, free.split_bytes) == (2, 3 * GIB, 2 * GIB, 3 * GIB)
+    assert held.oom.in_pieces
+
+
+def test_scores_written_out_are_what_fused_attention_saves():
+    """Two score matrices of 1 GiB; backward makes two more of their size: 2 GiB at least, 4 at most."""
+    above = f"attention.py:20:forward < {CALL} < {MODEL}"
+    lines = [
+        f"alloc q 64MiB {above}",
+        f"alloc s 1GiB attention.py:5:softmax < {above}",
+        f"alloc p 1GiB attention.py:6:softmax < {above}",
+        f"alloc x 1GiB torch::autograd::generated::DivBackward0::apply < {BACK}",
+        f"alloc y 1GiB torch::autograd::generated::DivBackward0::apply < {BACK}",
+        f"free x {BACK}", f"free y {BACK}", f"free p {BACK}", f"free s {BACK}", f"free q {BACK}",
+    ]  # fmt: skip
+    held = memory("old 256MiB", *lines)
+    assert (saving(held, "fused_attention").low_bytes, saving(held, "fused_attention").high_bytes) == (2 * GIB, 4 * GIB)
+    finding = found("activations-dominate", "\n".join(f"snapshot {line}" for line in ("old 256MiB", *lines)))
+    assert finding.advice[0] == "fused-attention"
+
+
+def test_an_exported_timeline_has_savings_too(tmp_path: Path):
+    """At the peak 600 MiB of activations beside 100 of parameters: half to four fifths of them could go."""
+    path = tmp_path / "timeline.json"
+    sizes = [[0, 100 * MIB, 0, 0, 0, held * MIB, 0, 0, 0] for held in (0, 600, 0)]
+    path.write_text(str([[1, 2, 3], sizes]))
+    held = memory_of(readers.read(path)[0].snapshot)
+    one = saving(held, "checkpointing")
+    assert (one.low_bytes, one.high_bytes) == (300 * MIB, 480 * MIB)
+    assert one.batch_ratio == pytest.approx(5.0)
+
+
+def test_the_failure_comes_first_and_the_unfinished_step_is_no_leak():
+    """Of head room the certain comes first; what the step that failed still holds is not kept beyond its use."""
+    report = analyze_recordings(sketch("\n".join(f"snapshot {line}" for line in FAILED)))
+    assert report.findings[0].rule == "oom-forensics"
+    assert report.findings[0].advice[0] == "checkpoint"
+    assert outcome("graph-retained", sketch("\n".join(f"snapshot {line}" for line in FAILED))) == []
+
+
+@pytest.mark.parametrize(
+    ("lang", "words"),
+    [
+        ("en", ("frees 864 MiB … 1.00 GiB at the peak", "at most 1.83 times the batch that failed")),
+        ("zh", ("峰值可省 864 MiB … 1.00 GiB", "失败批次的 1.83 倍")),
+    ],
+)
+def test_what_it_is_worth_is_said_in_both_languages(lang: str, words: tuple[str, ...]):
+    """Bytes and batch stand in one sentence; the reason names holder and remedies in the reader's words."""
+    (recording,) = sketch("\n".join(f"snapshot {line}" for line in FAILED))
+    report = from_json(to_json(analyze_recordings([recording]), lang))
+    texts = finding_texts(report.findings[0], lang)
+    assert all(word in texts["worth"] for word in words)
+    assert "@" not in texts["because"]
+    assert {"en": "activations", "zh": "激活"}[lang] in texts["because"]
+
+
+def test_time_is_bounded_by_what_a_larger_batch_does_not_repeat():
+    """A fifth of the step is dispatching: at twice the batch half of it per sample is gone, 10 % at most."""
+    steps = "device NVIDIA A100-SXM4-80GB\nsteps 4 x 10ms\n  main 0ms..2ms aten::mm -> stream 7 2ms..10ms gemm"
+    lines = "\n".join(f"snapshot {line}" for line in ("old 1GiB", *forward_and_back(16)))
+    (recording,) = sketch(f"{steps}\n{lines}")
+    held = SnapshotMemory.of(Rank(recording))
+    assert held.fixed_share == pytest.approx(0.2, abs=0.01)
+    finding = next(one for one in analyze_recordings([recording]).findings if one.rule == "activations-dominate")
+    times = finding.params["batch_times"]
+    assert finding.params["batch_time_share"] == pytest.approx(held.fixed_share * (1 - 1 / times))
+    assert "less time" in spoken(finding.params, "en")
+    alone = found("activations-dominate", lines)
+    assert "not measured, no timed steps" in spoken(alone.params, "en")
+
+
+def test_a_ratio_without_bound_ends_at_the_largest_that_means_something():
+    """Where next to nothing grows, other limits come first."""
+    held = memory("old 8GiB", f"alloc a 1MiB gpt.py:44:forward < {CALL} < {MODEL}", f"free a {BACK}", "alloc b 4GiB x")
+    assert held.batch_ratio == MOST_BATCH_RATIO
