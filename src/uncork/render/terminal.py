@@ -88,7 +88,7 @@ def _facts(report: Report, options: Options) -> Text:
     lang, run = options.lang, report.run
     facts = [say(lang, "ui.confidence", {"confidence_share": report.verdict.confidence})]
     if report.verdict.contributing:
-        names = ", ".join(say(lang, f"class.{one.value}") for one in report.verdict.contributing)
+        names = say(lang, "ui.comma").join(say(lang, f"class.{one.value}") for one in report.verdict.contributing)
         facts.append(say(lang, "ui.contributing", {"classes": names}))
     if run.get("marked_steps"):
         facts.append(
@@ -264,7 +264,7 @@ def _doubts(report: Report, options: Options) -> Iterator[RenderableType]:
         "clear": len(report.clear),
         "beyond": len(report.not_assessed) - len(lacks),
         "count": len(lacks),
-        "missing": ", ".join(say(lang, f"missing.{what}") for what in missing),
+        "missing": say(lang, "ui.comma").join(say(lang, f"missing.{what}") for what in missing),
     }
     yield ""
     yield Text(say(lang, "ui.rules_looked", params), style="dim")
