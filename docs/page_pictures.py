@@ -2,34 +2,37 @@
 
 import random
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from shutil import which
 
 from PIL import Image
 from playwright.sync_api import Browser, sync_playwright
 
+from uncork.compare import compare
+from uncork.locale import LANGUAGES
 from uncork.pipeline import analyze_recordings
 from uncork.render import Options
-from uncork.render.html import render
+from uncork.render.html import render, render_compared
 from uncork.testing import sketch
 
 FOLDER = Path(__file__).parent / "report"
-COLOURS = 200
-# (file, language, theme, place, what to do in the page first)
+COLOURS = 160
+WIDTH, HEIGHT = 1280, 860
+# (file, page, theme, place); each in both languages
 PICTURES = (
-    ("first-screen", "en", "light", "", ""),
-    ("timeline", "en", "light", "view=timeline", "timeline"),
-    ("flame", "en", "light", "view=flame", "views"),
-    ("steps", "en", "light", "view=steps", "views"),
-    ("first-screen.zh", "zh", "light", "", ""),
-    ("timeline.zh", "zh", "dark", "view=timeline", "timeline"),
-    ("flame.zh", "zh", "dark", "view=flame", "views"),
+    ("first-screen", "job", "light", ""),
+    ("timeline", "job", "light", "view=timeline"),
+    ("flame", "job", "light", "view=flame"),
+    ("tables", "job", "dark", "view=tables"),
+    ("memory", "memory", "light", "view=memory"),
+    ("steps", "job", "light", "view=steps"),
+    ("ranks", "ranks", "dark", "view=ranks"),
+    ("compare", "compared", "light", "view=compare"),
+    ("about", "job", "light", "view=about"),
 )
 _SHOW = {
-    "": "window.scrollTo(0, 0)",
-    "views": "document.getElementById('views').scrollIntoView()",
     "timeline": """(() => {
-      document.getElementById('views').scrollIntoView();
       const t = window.uncorkTimeline, device = t.trace.tracks.find(one => one.meta.role === 'device');
       const kernel = [...Array(device.last - device.first).keys()].map(k => k + device.first)
         .find(k => t.trace.start[k] > 41e6 && t.trace.dur[k] > 1e6);
@@ -38,19 +41,29 @@ _SHOW = {
 }
 
 
-def job() -> str:
-    """Return the sketch of a small training job whose device waits for data and, less, for its own host."""
+_END = (
+    "Math.max(...[...document.querySelectorAll('#panel *')].map(one => one.getBoundingClientRect().bottom + scrollY))"
+)
+
+
+def job(wait: float = 17) -> str:
+    """Return the sketch of a small training job whose device waits for data and, less, for its own host.
+
+    Args:
+        wait: How long it waits for each batch, in ms.
+    """
+    copy = f"stream 7 {wait + 0.6}ms..{wait + 1.3}ms Memcpy HtoD (Pageable -> Device)"
     lines = [
         "device NVIDIA A100-SXM4-80GB",
         "with shapes stacks",
-        "steps 6 x 40ms",
-        "  main 0ms..17ms enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__",
-        "  main python 17ms..38ms train.py(41): step",
-        "  main 17.2ms..18.4ms aten::copy_ -> stream 7 17.6ms..18.3ms Memcpy HtoD (Pageable -> Device)",
-        "  main python 18.5ms..29ms model.py(12): forward",
+        f"steps 6 x {wait + 23}ms",
+        f"  main 0ms..{wait}ms enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__",
+        f"  main python {wait}ms..{wait + 21}ms train.py(41): step",
+        f"  main {wait + 0.2}ms..{wait + 1.4}ms aten::copy_ -> {copy}",
+        f"  main python {wait + 1.5}ms..{wait + 12}ms model.py(12): forward",
     ]
     luck = random.Random(3)  # noqa: S311 - a picture
-    at, free = 18.6, 18.9
+    at, free = wait + 1.6, wait + 1.9
     for layer in range(9):
         for name, kernel, low, high in (
             ("aten::conv2d", "cudnn_infer_conv_fprop_128x64", 0.4, 1.5),
@@ -63,9 +76,14 @@ def job() -> str:
             work = f"stream 7 {begin:.3f}ms..{free:.3f}ms {kernel}"
             lines.append(f"  main {at:.3f}ms..{at + 0.3:.3f}ms {name} {shapes} -> {work}")
             at += 0.38
-    lines.append("  main python 29.1ms..37.9ms train.py(44): update")
+    return "\n".join(lines + _update(wait, free)) + "\n"
+
+
+def _update(wait: float, free: float) -> list[str]:
+    """Return the end of a step: products and, beside them, their reductions."""
+    lines = [f"  main python {wait + 12.1}ms..{wait + 20.9}ms train.py(44): update"]
     for part in range(4):
-        call, begin = 29.3 + part * 1.9, max(free, 29.6 + part * 1.9)
+        call, begin = wait + 12.3 + part * 1.9, max(free, wait + 12.6 + part * 1.9)
         free = begin + 1.1
         reduce = max(begin + 0.5, call + 1)
         communication = f"stream 20 {reduce:.2f}ms..{reduce + 1.3:.2f}ms ncclDevKernel_AllReduce_Sum_f32_RING_LL"
@@ -73,34 +91,96 @@ def job() -> str:
             f"  main {call:.2f}ms..{call + 0.6:.2f}ms aten::mm -> stream 7 {begin:.2f}ms..{free:.2f}ms ampere_sgemm",
             f"  main op {call + 0.7:.2f}ms..{call + 0.9:.2f}ms c10d::allreduce_ -> {communication}",
         ]
+    return lines
+
+
+def memory() -> str:
+    """Return the sketch of a snapshot: two steps of a model whose optimiser keeps two values a parameter."""
+    lines = ["reserved 44GiB"]
+    layer = "torch/nn/modules/linear.py:125:forward < model.py:31:forward < train.py:40:main"
+    lines += [f"alloc weight{at} 700MiB model.py:18:__init__ < train.py:9:main" for at in range(8)]
+    for step in range(2):
+        lines += [f"alloc kept{step}{at} 1GiB {layer}" for at in range(8)]
+        for at in reversed(range(8)):
+            if not step:
+                lines.append(f"alloc gradient{at} 700MiB torch::autograd::generated::AddmmBackward0::apply")
+            lines.append(f"free kept{step}{at} torch::autograd::Engine::thread_main")
+        lines.append("step AdamW")
+        if not step:
+            lines += [
+                f"alloc moment{at} 1400MiB torch/optim/adamw.py:90:_init_group < train.py:44:main" for at in range(8)
+            ]
+    return "\n".join(f"snapshot {line}" for line in lines) + "\n"
+
+
+def ranks() -> str:
+    """Return the sketch of eight ranks; two are held up by their host, and the others wait for them."""
+    lines = ["ranks 8", "device NVIDIA A100-SXM4-80GB", "steps 4 x 40ms"]
+    luck = random.Random(5)  # noqa: S311 - a picture
+    for rank in range(8):
+        late = 9 if rank in {2, 5} else luck.uniform(0, 1.5)
+        at = 1.0
+        for number in range(12):
+            end = at + 1.3
+            lines.append(
+                f"  rank {rank}: main {at:.2f}ms..{at + 0.3:.2f}ms aten::mm "
+                f"-> stream 7 {at + 0.2:.2f}ms..{end:.2f}ms ampere_sgemm_{number % 3}"
+            )
+            at = end + 0.05 + late / 12
+        lines.append(
+            f"  rank {rank}: main op {at:.2f}ms..{at + 0.2:.2f}ms c10d::allreduce_ "
+            f"-> stream 20 {at + 0.1:.2f}ms..33ms ncclDevKernel_AllReduce_Sum_f32_RING_LL"
+        )
     return "\n".join(lines) + "\n"
+
+
+def pages(folder: Path) -> Mapping[str, Path]:
+    """Return the pages that the pictures are of, by name."""
+    slow = analyze_recordings(sketch(job()), views=True)
+    mended = analyze_recordings(sketch(job(1)), views=True)
+    texts = {
+        "job": render(slow, Options(run="uncork-runs/train-1")),
+        "memory": render(analyze_recordings(sketch(memory()), views=True), Options()),
+        "ranks": render(analyze_recordings(sketch(ranks()), views=True), Options()),
+        "compared": render_compared(mended, compare(slow, mended), Options()),
+    }
+    found = {}
+    for name, text in texts.items():
+        found[name] = folder / f"{name}.html"
+        found[name].write_text(text, "utf-8")
+    return found
 
 
 def main() -> None:
     """Write every picture."""
     FOLDER.mkdir(exist_ok=True)
-    report = analyze_recordings(sketch(job()), views=True)
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
-        page = Path(folder) / "report.html"
-        page.write_text(render(report, Options()), "utf-8")
+        found = pages(Path(folder))
         browser = driver.chromium.launch(executable_path=which("chromium"), args=["--no-sandbox", "--disable-gpu"])
-        for picture in PICTURES:
-            _draw(browser, page, picture)
+        for name, page, theme, place in PICTURES:
+            for lang in LANGUAGES:
+                _draw(browser, found[page], (f"{name}.zh" if lang == "zh" else name, lang, theme, place))
         browser.close()
 
 
-def _draw(browser: Browser, page: Path, picture: tuple[str, str, str, str, str]) -> None:
-    name, lang, theme, place, act = picture
+def _draw(browser: Browser, page: Path, picture: tuple[str, str, str, str]) -> None:
+    name, lang, theme, place = picture
     target = FOLDER / f"{name}.png"
-    context = browser.new_context(viewport={"width": 1280, "height": 860}, color_scheme=theme)
+    context = browser.new_context(viewport={"width": WIDTH, "height": HEIGHT}, color_scheme=theme)
     tab = context.new_page()
     tab.goto(f"file://{page}" + (f"#{place}" if place else ""))
     tab.wait_for_selector("#panel > *:not(.loading)")
     if lang == "zh":
         tab.click("[data-act=language]")
-    tab.evaluate(_SHOW[act])
+        tab.mouse.move(0, 0)
+    tab.wait_for_timeout(400)
+    tab.evaluate(_SHOW.get(place.removeprefix("view="), "0"))
     tab.wait_for_timeout(600)
-    tab.screenshot(path=target)
+    views = tab.evaluate("document.getElementById('views').offsetTop")
+    end = tab.evaluate(_END)
+    top, bottom = (views, min(end + 14, views + HEIGHT)) if place else (0, views + 44)
+    clip = {"x": 0, "y": top, "width": WIDTH, "height": bottom - top}
+    tab.screenshot(path=target, full_page=True, clip=clip)
     context.close()
     Image.open(target).convert("RGB").quantize(COLOURS).save(target, optimize=True)
 
