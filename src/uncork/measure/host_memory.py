@@ -39,9 +39,11 @@ class HostMemory(Measurement):
         """Return the growth on a rank; needs samples."""
         samples, begin_ns = rank.recording.samples, _loop_start_ns(rank)
         found = [
-            _fitted(name, time_ns[time_ns >= begin_ns], values[time_ns >= begin_ns])
+            _fitted(name, time_ns[kept], values[kept])
             for name, (time_ns, values) in (samples.series.items() if samples else ())
-            if name.endswith("rss_bytes") and np.count_nonzero(time_ns >= begin_ns) >= LEAST_SAMPLES
+            # A process that has ended holds nothing.
+            if name.endswith("rss_bytes")
+            and np.count_nonzero(kept := (time_ns >= begin_ns) & (values > 0)) >= LEAST_SAMPLES
         ]
         if not found:
             raise MissingEvidence("samples")
