@@ -91,7 +91,7 @@ def mutated(dice: random.Random) -> bytes:
 class Pieces:
     """A source that hands a text out in pieces."""
 
-    cut = False
+    damage: frozenset[str] = frozenset()
     path = Path("fuzz")
 
     def __init__(self, text: bytes, size: int) -> None:

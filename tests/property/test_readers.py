@@ -82,7 +82,7 @@ def documents(draw: st.DrawFn) -> str:
 class Pieces:
     """A source that hands a text out in pieces."""
 
-    cut = False
+    damage: frozenset[str] = frozenset()
     path = Path("pieces")
 
     def __init__(self, text: bytes, size: int) -> None:

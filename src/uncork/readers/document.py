@@ -4,6 +4,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Protocol
 
@@ -47,8 +48,8 @@ class Text(Protocol):
     path: Path
 
     @property
-    def cut(self) -> bool:
-        """Return whether the text ended before its end."""
+    def damage(self) -> AbstractSet[str]:
+        """Return what is wrong with the file itself, as kinds of repairs."""
 
     def read(self, wanted_bytes: int) -> bytes:
         """Return the next piece, empty at the end."""
@@ -94,6 +95,7 @@ class _Walk:
         self.at = 0
         self.ended = False
         self.found_events = False
+        self.is_open = True
 
     def finish(self) -> Scanned:
         """Return the columns of what was walked."""
@@ -115,10 +117,10 @@ class _Walk:
                 raise UnreadableError("no_trace", path=self.source.path)
             self.after()
         except _CutError:
-            self.repairs["cut_file"] += 1
+            self.repairs["cut_file"] = 1
         else:
-            if self.source.cut:
-                self.repairs["cut_file"] += 1
+            self.repairs["cut_file"] = int(self.is_open and "cut_file" in self.source.damage)
+        self.repairs.update(self.source.damage - {"cut_file"})
 
     def _more(self) -> bool:
         """Read on; return whether there was more."""
@@ -240,6 +242,7 @@ class _Walk:
                     self.repairs["commas"] += 1
             elif byte == b"]":
                 self.at += 1
+                self.is_open = False
                 return
             elif byte == b"{":
                 self._event()

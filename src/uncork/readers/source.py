@@ -3,15 +3,14 @@
 import codecs
 import io
 import stat
-import zlib
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from isal import igzip as _igzip
 
 from uncork.errors import UnreadableError
+from uncork.readers.salvage import Salvaged
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -40,7 +39,7 @@ class Source:
 
     Attributes:
         packing: ``plain``, ``gzip``, ``zstd`` or ``zip``.
-        cut: The packed stream ended before its end, so the text is cut.
+        damage: What is wrong with the packing, as kinds of repairs: ``cut_file``, ``checksum``, ``text_behind``.
     """
 
     def __init__(self, path: Path, progress: Progress | None = None) -> None:
@@ -48,7 +47,7 @@ class Source:
         self._progress = progress
         self._given_bytes = 0
         self._told_bytes = 0
-        self.cut = False
+        self.damage: set[str] = set()
         try:
             about = path.stat()
             if not stat.S_ISREG(about.st_mode):  # a pipe may never say anything, nor end
@@ -88,22 +87,28 @@ class Source:
         return self._as_utf8(chunk) if self._decoder else chunk
 
     def _unpack(self, wanted_bytes: int) -> bytes:
-        if self.cut:
-            return b""
         try:
             chunk = self._stream.read(wanted_bytes)
         except MemoryError:
             raise
         except Exception as error:
-            self.cut = True
-            chunk = _rest_of_damaged(self.path, self._given_bytes) if self.packing == "gzip" else b""
+            chunk = self._salvage(wanted_bytes)
             if not chunk and not self._given_bytes:
                 raise UnreadableError("packing_damaged", path=self.path, packing=self.packing, reason=error) from error
         self._given_bytes += len(chunk)
         if self._given_bytes > max(_BOMB_FLOOR_BYTES, _BOMB_RATIO * self.size_bytes):
             raise UnreadableError("bomb", path=self.path, ratio=_BOMB_RATIO)
-        self.tell(self._file.tell() - self._told_bytes)
+        self.tell(max(0, self._file.tell() - self._told_bytes))
         return chunk
+
+    def _salvage(self, wanted_bytes: int) -> bytes:
+        """Return what comes next of a text whose packing is damaged."""
+        if self.packing == "gzip":
+            self._stream = cast("BinaryIO", Salvaged(self._file, self._given_bytes, self.damage))
+            return self._stream.read(wanted_bytes)
+        self.damage.add("cut_file")
+        self._stream = io.BytesIO()
+        return b""
 
     def tell(self, more_bytes: int) -> None:
         """Say that some more bytes of the file have been read."""
@@ -163,21 +168,6 @@ def _zstd(file: BinaryIO, path: Path) -> BinaryIO:
     except ImportError as error:
         raise UnreadableError("zstd_missing", path=path) from error
     return cast("BinaryIO", zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True))
-
-
-def _rest_of_damaged(path: Path, given_bytes: int) -> bytes:
-    """Return what a damaged gzip file still holds beyond the bytes already given."""
-    rest: list[bytes] = []
-    unpacking = zlib.decompressobj(zlib.MAX_WBITS | 16)
-    with path.open("rb") as file, suppress(zlib.error):
-        while block := file.read(1 << 14):
-            piece = unpacking.decompress(block)
-            if unpacking.eof:
-                unpacking, left = zlib.decompressobj(zlib.MAX_WBITS | 16), unpacking.unused_data
-                piece += unpacking.decompress(left)
-            rest.append(piece[given_bytes:])
-            given_bytes = max(0, given_bytes - len(piece))
-    return b"".join(rest)
 
 
 def _zipped(file: BinaryIO, path: Path) -> BinaryIO:
