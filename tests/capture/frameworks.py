@@ -47,7 +47,7 @@ class Items(Dataset):
         return {"x": X[index % 64], "labels": Y[index % 64]}
 
 
-def trainer():
+def trainer(callbacks=()):
     """Hugging Face's Trainer with three batches per update: 24 batches, 8 updates."""
     from transformers import Trainer, TrainingArguments
 
@@ -64,11 +64,11 @@ def trainer():
         tempfile.mkdtemp(), per_device_train_batch_size=4, gradient_accumulation_steps=3, num_train_epochs=1,
         report_to=[], save_strategy="no", disable_tqdm=True, use_cpu=True, logging_strategy="no",
     )  # fmt: skip
-    Trainer(Model(), asked, train_dataset=Items()).train()
+    Trainer(Model(), asked, train_dataset=Items(), callbacks=list(callbacks)).train()
     return 8
 
 
-def lightning():
+def lightning(callbacks=()):
     """Lightning: two epochs of eight steps, a sanity check first, a validation after each epoch."""
     import lightning as pl
 
@@ -88,7 +88,7 @@ def lightning():
 
     runner = pl.Trainer(
         max_epochs=2, logger=False, enable_checkpointing=False, enable_progress_bar=False, accelerator="cpu",
-        enable_model_summary=False,
+        enable_model_summary=False, callbacks=list(callbacks),
     )  # fmt: skip
     runner.fit(Module(), loader(8), loader(3))
     return 16
@@ -106,11 +106,25 @@ def generate():
     return 4
 
 
-def main(name):
+def called_back(name, folder):
+    """Run a loop without ``uncork run``, its framework's callback in it; print what the report says."""
+    from importlib import import_module
+
+    package = {"trainer": "transformers", "lightning": "lightning"}[name]
+    callback = import_module(f"uncork.{package}").UncorkCallback(folder, show=False, functions=False)
+    globals()[name]([callback])
+    told = callback.recording.report.json()["run"]
+    sys.stdout.write("\n" + json.dumps([told["steps_seen"], told["step_rule"], told["settings"]["optimizer"]]) + "\n")
+
+
+def main(name, folder=""):
     """Run one loop."""
+    warnings.simplefilter("ignore")
+    if folder:
+        called_back(name, folder)
+        return
     from uncork.capture import inside
 
-    warnings.simplefilter("ignore")
     inside.recorder.begin_anew()
     expected = globals()[name]()
     finder = inside.recorder.finder
@@ -119,4 +133,4 @@ def main(name):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

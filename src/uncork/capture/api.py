@@ -11,8 +11,10 @@ from typing import Any, TypeVar
 
 from typing_extensions import Self
 
-from uncork.capture import inside
+from uncork import __version__
+from uncork.capture import inside, settings
 from uncork.capture.files import write_json
+from uncork.capture.job import this_job, wait_for_ranks
 from uncork.capture.options import CaptureOptions, Orders, package_folder
 
 
@@ -45,43 +47,75 @@ S = TypeVar("S", bound="Session")
 class Session:
     """A recording made inside this process, as ``with uncork.record() as run:``.
 
+    Under ``uncork run`` there is a recording already: it goes on, and `folder` is its.
+
     Args:
-        folder: The run folder; a new one under ``uncork-runs`` by default.
+        folder: The run folder; a new one under ``uncork-runs`` by default. The ranks of a launcher share one.
         options: What to record.
+
+    Attributes:
+        is_own: No ``uncork run`` records this process already.
+        leads: This process is the first rank.
     """
 
     def __init__(self, folder: str | os.PathLike[str] | None = None, options: CaptureOptions | None = None) -> None:
-        stamp = time.strftime("%Y%m%d-%H%M%S")
-        self.folder = Path(folder) if folder is not None else Path("uncork-runs") / f"record-{stamp}"
+        self.folder = Path(folder) if folder is not None else _new_folder()
+        self.is_own = self.leads = True
         self._options = options or CaptureOptions()
-        self._begun_ns = 0
+        self._about: dict[str, Any] = {}
 
     def __enter__(self) -> Self:
         """Begin to record the steps that follow."""
+        outside = inside.recorded_from_outside()
+        self.is_own = outside is None
+        if outside is not None:
+            self.folder = Path(outside)
+            return self
         self.folder.mkdir(parents=True, exist_ok=True)
         self.folder = self.folder.resolve()
-        self._begun_ns = time.time_ns()
+        self._about = {
+            "format": 1,
+            "uncork": __version__,
+            "command": [part for part in sys.argv if part],
+            "started_ns": time.time_ns(),
+            "exit_code": None,
+            "host": settings.host(),
+        }
+        if _rank()[0] == 0:
+            write_json(self.folder / "recording.json", self._about)
         inside.begin_here(Orders(str(self.folder), str(package_folder()), self._options))
         return self
 
     def __exit__(self, *_: object) -> None:
         """End the recording and complete the run folder."""
         from uncork.capture.packing import pack
-        from uncork.capture.settings import host
 
+        if not self.is_own:
+            return
+        rank, world = _rank()
+        self.leads = rank == 0
         inside.end_here()
-        pack(self.folder)
-        write_json(
-            self.folder / "recording.json",
-            {
-                "format": 1,
-                "command": [part for part in sys.argv if part],
-                "started_ns": self._begun_ns,
-                "ended_ns": time.time_ns(),
-                "exit_code": None,
-                "host": host(),
-            },
-        )
+        if self.leads and world > 1:
+            wait_for_ranks(self.folder, world)
+        pack(self.folder, [rank] if world > 1 else None)
+        if self.leads:
+            write_json(self.folder / "recording.json", {**self._about, "ended_ns": time.time_ns()})
+
+
+def _rank() -> tuple[int, int]:
+    return settings.rank(sys.modules.get("torch"))
+
+
+def _new_folder() -> Path:
+    """Return a folder name that is not taken, except by other ranks of a launcher's job."""
+    job = this_job()
+    base = Path("uncork-runs") / f"record-{job.name or time.strftime('%Y%m%d-%H%M%S')}"
+    own = f"rank{job.rank}" if job.launched else ""
+    folder, turn = base, 1
+    while (folder / own).exists():
+        turn += 1
+        folder = base.with_name(f"{base.name}-{turn}")
+    return folder
 
 
 def record(folder: str | os.PathLike[str] | None = None, **options: Any) -> Session:

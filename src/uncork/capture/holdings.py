@@ -15,7 +15,7 @@ def holdings(modules: Mapping[str, Any], optimizers: Iterable[Any]) -> dict[str,
         modules: Region's name of each module → the module.
         optimizers: The program's optimisers.
     """
-    states = [optimizer.state for optimizer in optimizers]
+    states = [optimizer.state for optimizer in distinct(optimizers)]
     known: dict[int, Sizes] = {}
     found: dict[str, Sizes] = {}
     for name, module in modules.items():
@@ -36,6 +36,15 @@ def _of_parameter(parameter: Any, states: Iterable[Mapping[Any, Mapping[str, Any
     """Return the bytes of a parameter, of its gradient, and of what the optimisers keep for it."""
     kept = [value for state in states if parameter in state for value in state[parameter].values()]
     return size_bytes(parameter), size_bytes(parameter.grad), sum(size_bytes(one) for one in kept)
+
+
+def distinct(optimizers: Iterable[Any]) -> list[Any]:
+    """Return the optimisers without the wrappers of frameworks, which share the state of what they wrap."""
+    of_state: dict[int, Any] = {}
+    for one in optimizers:
+        if id(one.state) not in of_state or type(one).__module__.startswith("torch."):
+            of_state[id(one.state)] = one
+    return list(of_state.values())
 
 
 def size_bytes(tensor: Any) -> int:

@@ -5,6 +5,7 @@ guarded: a fault ends the recording, never the program.
 """
 
 import functools
+import gc
 import threading
 import weakref
 from collections.abc import Callable
@@ -86,12 +87,20 @@ class Watch:
             recorder.journal.count(recorder.regions.modules())
 
 
-def install(torch: Any, recorder: Recorder, after: AfterImport) -> None:
-    """Patch what the program has imported, and the rest once it does."""
+def install(torch: Any, recorder: Recorder, after: AfterImport, *, is_late: bool = False) -> None:
+    """Patch what the program has imported, and the rest once it does.
+
+    Args:
+        torch: The program's torch.
+        recorder: Whom to tell.
+        after: Calls back when the program imports something more.
+        is_late: The program runs already, and may have built its optimisers.
+    """
     recorder.torch = torch
     watch = Watch(torch, recorder, after, torch.compiler.is_compiling)
     _hook_backward(watch)
-    _hook_optimizers(watch)
+    kind = torch.optim.Optimizer
+    _hook_optimizers(watch, [one for one in gc.get_objects() if issubclass(type(one), kind)] if is_late else [])
     _hook_scaler(watch)
     _hook_modules(watch)
     _hook_profilers(recorder)
@@ -129,8 +138,13 @@ def _hook_backward(watch: Watch) -> None:
     watch.torch.autograd.backward = backward
 
 
-def _hook_optimizers(watch: Watch) -> None:
-    """Wrap each optimiser class's ``step`` from outside, so that boundaries lie outside torch's own region of it."""
+def _hook_optimizers(watch: Watch, late: list[Any]) -> None:
+    """Wrap each optimiser class's ``step`` from outside, so that boundaries lie outside torch's own region of it.
+
+    Args:
+        watch: What the patches share.
+        late: Optimisers that are there already.
+    """
     optimizer_class, recorder, compiling = watch.torch.optim.Optimizer, watch.recorder, watch.compiling
     updates = watch.updates
     patch = optimizer_class._patch_step_function
@@ -169,6 +183,8 @@ def _hook_optimizers(watch: Watch) -> None:
         type(optimizer).step = step
 
     optimizer_class._patch_step_function = _patch_step_function
+    for one in late:
+        recorder.guard(functools.partial(wrap, one))
 
 
 def _hook_scaler(watch: Watch) -> None:

@@ -18,23 +18,29 @@ recorder: Any = None
 _finished = False
 _after: AfterImport | None = None
 _here: list[bool] = []
+_outside: str | None = None
 
 
 def begin() -> None:
     """Wait for the program's own import of torch; nothing else is touched before."""
+    global _outside  # noqa: PLW0603  # asked by recordings that the program wants to begin itself
     orders = Orders.from_environment()
+    _outside = orders.folder
     after = AfterImport()
     after.when("torch", lambda torch: _torch_is_there(torch, orders, after))
 
 
+def recorded_from_outside() -> str | None:
+    """Return the run folder of the ``uncork run`` that records this process, or None."""
+    return _outside
+
+
 def begin_here(orders: Orders) -> None:
-    """Record in this process from now on, as a notebook does; a recording under ``uncork run`` goes on instead."""
+    """Record in this process from now on, as a notebook does."""
     global _after  # noqa: PLW0603  # the hooks are installed once per process
     if recorder is not None:
-        if recorder.broken or _here:
-            recorder.orders = orders
-            recorder.begin_anew()
-            _here.append(True)
+        recorder.orders = orders
+        recorder.begin_anew()
         return
     _here.append(True)
     _after = AfterImport()
@@ -77,7 +83,7 @@ def _torch_is_there(torch: Any, orders: Orders, after: AfterImport) -> None:
         if not usable:
             return
         mine = Recorder(orders)
-        hooks.install(torch, mine, after)
+        hooks.install(torch, mine, after, is_late=bool(_here))
         after.when("torch.utils.data.dataloader", lambda module: mine.guard(lambda: loader_hooks.install(module, mine)))
         recorder = mine
         TimedWindows(mine).start()

@@ -1,7 +1,9 @@
 """Job: this process's place among the ranks that a launcher started, from the environment that it set."""
 
+import json
 import os
 import re
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +15,8 @@ LAUNCHERS = (
     ("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", ""),
     ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "SLURM_JOB_ID"),
 )
+OTHER_RANKS_S = 30.0
+"""Time to wait for the recordings of the other ranks of a launcher's job."""
 TORCH_STARTERS = ("torchrun", "torch.distributed.run", "torch.distributed.launch")
 STARTERS = frozenset((*TORCH_STARTERS, "accelerate", "deepspeed", "mpirun", "mpiexec", "srun"))
 
@@ -55,6 +59,23 @@ def this_job() -> Job:
 def job_of(argv: Sequence[str]) -> Job:
     """Return the place of the program that a command line starts; a launcher below us gives out ranks of its own."""
     return Job() if any(Path(word).name in STARTERS for word in argv[:4]) else this_job()
+
+
+def wait_for_ranks(folder: Path, world: int) -> None:
+    """Give the other ranks of a job time to write their recordings; the first rank's process makes the report."""
+    until = time.monotonic() + OTHER_RANKS_S
+    while time.monotonic() < until:
+        homes = list(folder.glob("rank[0-9]*"))
+        if len(homes) >= world and all(_has_ended(home) for home in homes):
+            return
+        time.sleep(0.2)
+
+
+def _has_ended(home: Path) -> bool:
+    try:
+        return bool(json.loads((home / "recording.json").read_text(encoding="utf-8"))["ended"])
+    except (OSError, ValueError, KeyError):
+        return False
 
 
 def _number(name: str) -> int | None:

@@ -9,7 +9,7 @@ import types
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from uncork.capture.holdings import size_bytes
+from uncork.capture.holdings import distinct, size_bytes
 from uncork.capture.job import this_job
 
 
@@ -162,7 +162,7 @@ def _model(model: Any) -> dict[str, Any]:
 
 
 def _optimizer(optimizers: Iterable[Any]) -> dict[str, Any]:
-    alive = [one for one in optimizers if one is not None]
+    alive = distinct(one for one in optimizers if one is not None)
     if not alive:
         return {}
     first = alive[0]

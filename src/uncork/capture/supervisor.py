@@ -17,7 +17,7 @@ from uncork.capture import settings
 from uncork.capture.arming import register
 from uncork.capture.files import OWNER, write_json
 from uncork.capture.inside import TORCH_FOUND
-from uncork.capture.job import Job, job_of
+from uncork.capture.job import Job, job_of, wait_for_ranks
 from uncork.capture.launch import command_for, environment_for
 from uncork.capture.options import CaptureOptions
 from uncork.capture.packing import pack
@@ -29,8 +29,6 @@ from uncork.recording import RunFolder
 
 GRACE_S = 10.0
 """Time a program has after each request to end, before the next, stronger one."""
-OTHER_RANKS_S = 30.0
-"""Time to wait for the recordings of the other ranks of a launcher's job."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +85,7 @@ def record(argv: list[str], *, module: bool, into: Path, options: CaptureOptions
         if note is not None:
             note.unlink(missing_ok=True)
     if job.rank == 0 and job.launched:
-        _wait_for_ranks(folder, job.world)
+        wait_for_ranks(folder, job.world)
     with contextlib.suppress(OSError):  # a full disk costs the recording, not the program's exit code
         pack(folder, [job.rank] if job.launched else None)
     problem = _problem(folder, job)
@@ -225,23 +223,6 @@ class Limit:
             child.send_signal(self.SIGNALS[self.pressed])
             self.pressed += 1
             self._at = time.monotonic() + GRACE_S
-
-
-def _wait_for_ranks(folder: Path, world: int) -> None:
-    """Give the other ranks of a launcher's job time to write theirs; ours is the report."""
-    until = time.monotonic() + OTHER_RANKS_S
-    while time.monotonic() < until:
-        homes = RunFolder(folder).ranks()
-        if len(homes) >= world and all(_has_ended(home) for home in homes):
-            return
-        time.sleep(0.2)
-
-
-def _has_ended(home: Path) -> bool:
-    try:
-        return bool(json.loads((home / RunFolder.RECORDING).read_text(encoding="utf-8"))["ended"])
-    except (OSError, ValueError, KeyError):
-        return False
 
 
 def _problem(folder: Path, job: Job) -> str:
