@@ -148,12 +148,23 @@ def _at(places: IntArray, size: int) -> BoolArray:
     return marked
 
 
-def group_medians(group: IntArray, values: IntArray, groups: int) -> npt.NDArray[np.float64]:
-    """Return the (lower) median of the values of each group."""
+def group_medians(group: IntArray, values: IntArray, groups: int, *, upper: bool = False) -> IntArray:
+    """Return the lower (or upper) median of the values of each group, 0 for groups without any.
+
+    Args:
+        group: Of each value.
+        values: Not negative.
+        groups: Number of groups.
+        upper: Of two in the middle the larger one.
+    """
     if not len(values):
-        return np.zeros(groups)
-    order = np.lexsort((values, group))
+        return np.zeros(groups, np.int64)
     count = np.bincount(group, minlength=groups)
-    middle = np.cumsum(count) - count + (count - 1) // 2
-    found: npt.NDArray[np.float64] = values[order][np.clip(middle, 0, len(values) - 1)].astype(np.float64)
-    return found
+    middle = np.clip(np.cumsum(count) - count + (count - (not upper)) // 2, 0, len(values) - 1)
+    span = int(values.max()) + 1
+    if span * groups < 1 << 62:
+        # One sort of numbers that hold both is many times as fast as sorting places by both.
+        found: IntArray = np.sort(group * span + values)[middle] - np.arange(groups) * span
+    else:
+        found = values[np.lexsort((values, group))][middle]
+    return np.where(count > 0, found, 0)

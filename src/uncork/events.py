@@ -293,6 +293,33 @@ class EventTable:
         return None
 
 
+def together(*columns: npt.NDArray[np.integer]) -> tuple[IntArray, IntArray]:
+    """Return (a place of each distinct combination of values from -1 on, the number of that of each place).
+
+    Combinations are numbered in the order of their values.
+    """
+    key = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        codes, size = column + np.int64(1), int(column.max(initial=-1)) + 2
+        if size > _LARGEST_TABLE or (int(key.max(initial=0)) + 1) * size > _LARGEST_TABLE:
+            codes = _dense(codes, size)
+            size = int(codes.max(initial=0)) + 1
+        # Numbers are made dense again after each column, so that the product never overflows.
+        key = _dense(key * size + codes, (int(key.max(initial=0)) + 1) * size)
+    first = np.zeros(int(key.max(initial=-1)) + 1, np.int64)
+    first[key[::-1]] = np.arange(len(key))[::-1]
+    return first, key
+
+
+_LARGEST_TABLE = 1 << 22
+"""Codes up to this are counted in a table, larger ones sorted."""
+
+
+def _dense(codes: IntArray, size: int) -> IntArray:
+    """Return numbers from 0 without gaps in the order of some codes, equal ones for equal ones."""
+    return distinct(codes, size)[1] if size <= _LARGEST_TABLE else np.unique(codes, return_inverse=True)[1]
+
+
 def starting(words: str, unless_after: str, then: str = "") -> str:
     """Return a pattern for words that begin, as one before which a character does not stand.
 
@@ -316,9 +343,9 @@ def distinct(codes: npt.NDArray[np.integer], size: int) -> tuple[IntArray, IntAr
     used = np.zeros(size, bool)
     used[codes] = True
     found = np.flatnonzero(used)
-    place = np.zeros(size, np.int64)
+    place = np.zeros(size, np.int32)
     place[found] = np.arange(len(found))
-    return found, place[codes]
+    return found, place[codes].astype(np.int64)
 
 
 def _table(kinds: Iterable[Kind]) -> BoolArray:

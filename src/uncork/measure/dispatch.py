@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from uncork.driving import driving_tracks
+from uncork.driving import driving_tracks, group_medians
 from uncork.events import Kind
 from uncork.findings import Location
 from uncork.host_causes import TINY_OP_NS
@@ -120,16 +120,12 @@ def _per_step(timeline: Timeline, when_ns: IntArray) -> IntArray:
     return (np.searchsorted(when, steps.end_ns) - np.searchsorted(when, steps.start_ns)).astype(np.int64)
 
 
-def _most(
-    timeline: Timeline, names: IntArray, back: IntArray, own: IntArray
-) -> tuple[tuple[OpCount, ...], npt.NDArray[np.float64]]:
+def _most(timeline: Timeline, names: IntArray, back: IntArray, own: IntArray) -> tuple[tuple[OpCount, ...], IntArray]:
     """Return the operators with most own time, and the median own time of every name."""
     if not len(back):
-        return (), np.empty(0)
+        return (), np.empty(0, np.int64)
     calls, sums = np.bincount(back), np.bincount(back, own)
-    order = np.lexsort((own, back))
-    first = np.cumsum(calls) - calls
-    median = own[order][first + (calls - 1) // 2].astype(np.float64)
+    median = group_medians(back, own, len(calls))
     steps = max(len(timeline.steps), 1)
     top = np.lexsort((-calls, -sums))[:MOST_OPS]
     found = tuple(

@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from uncork.events import Kind
-from uncork.frames import is_users, split_frame
+from uncork.calltree import MODULE_NAME
+from uncork.events import IntArray, Kind
+from uncork.frames import is_users, is_users_frame, split_frame
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.recording import FunctionTable
 
@@ -110,10 +111,22 @@ def _of_frames(rank: Rank) -> list[Function]:
     outermost = (same < 0) | (host.name[np.maximum(same, 0)] != host.name[frames])
     calls, self_ns = np.bincount(back), np.bincount(back, own[frames]).astype(np.int64)
     total_ns = np.bincount(back, host.dur_ns[frames] * outermost).astype(np.int64)
+    users = table.fitting(is_users_frame, Kind.PYTHON_FUNCTION)[names]
+    kept = np.flatnonzero(~table.fitting(MODULE_NAME, Kind.PYTHON_FUNCTION)[names])
+    mine = kept[users[kept]]
+    kept = np.union1d(_largest(kept, self_ns), _largest(mine, total_ns))
     found = []
-    for place, code in enumerate(names.tolist()):
-        file, line, name = split_frame(_ADDRESS.sub("", table.strings.text(code)))
-        if not name.startswith("nn.Module: "):
-            values = int(calls[place]), int(self_ns[place]), int(total_ns[place])
-            found.append(Function(name, file, line, *values, users=is_users(file)))
+    for place in kept.tolist():
+        file, line, name = split_frame(_ADDRESS.sub("", table.strings.text(int(names[place]))))
+        values = int(calls[place]), int(self_ns[place]), int(total_ns[place])
+        found.append(Function(name, file, line, *values, users=bool(users[place])))
+    return found
+
+
+def _largest(places: IntArray, amount: IntArray) -> IntArray:
+    """Return the places with the `MOST_FUNCTIONS` largest amounts, all that are as large as the last of them too."""
+    if len(places) <= MOST_FUNCTIONS:
+        return places
+    least = np.partition(amount[places], -MOST_FUNCTIONS)[-MOST_FUNCTIONS]
+    found: IntArray = places[amount[places] >= least]
     return found

@@ -1,7 +1,6 @@
 """What the main thread is in at each moment: its innermost slice, and the frame of the user's around it."""
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -9,39 +8,25 @@ import numpy.typing as npt
 from uncork.events import Kind
 from uncork.findings import Location
 from uncork.frames import is_users_frame, split_frame
-from uncork.intervals import moments
+from uncork.intervals import Intervals, contains, moments
 from uncork.timeline import Timeline
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, eq=False)
-class Pieces:
-    """Stretches of the main thread with one innermost slice each; arrays have shape (pieces,).
-
-    Args:
-        start_ns: Start.
-        end_ns: End.
-        slice: Index in the timeline's host slices.
-    """
-
-    start_ns: IntArray
-    end_ns: IntArray
-    slice: IntArray
-
-
-def main_pieces(timeline: Timeline) -> Pieces:
-    """Return the stretches of the main thread, those inside no slice left out."""
+def innermost_ns(timeline: Timeline, within: Intervals) -> tuple[IntArray, IntArray]:
+    """Return (host slices of the main thread, the time within a merged set in which each is the innermost one)."""
     host = timeline.host
-    mine = np.flatnonzero(host.track == timeline.main_track)
-    bounds = moments(host.start_ns[mine], host.end_ns[mine])
-    if len(bounds) < 2:
-        none = np.empty(0, np.int64)
-        return Pieces(none, none, none)
-    inner = host.innermost(np.full(len(bounds) - 1, timeline.main_track), bounds[:-1])
-    found = inner >= 0
-    return Pieces(bounds[:-1][found], bounds[1:][found], inner[found])
+    mine = host.track == timeline.main_track
+    starts, ends = (when[mine & contains(within, when)] for when in (host.start_ns, host.end_ns))
+    bounds = moments(starts, ends, within[:, 0], within[:, 1])
+    begin = bounds[:-1]
+    inner = host.innermost(timeline.main_track, begin)
+    kept = (inner >= 0) & contains(within, begin)
+    spent = np.bincount(inner[kept], np.diff(bounds)[kept], minlength=len(host)).astype(np.int64)
+    found = np.flatnonzero(spent)
+    return found, spent[found]
 
 
 def users_frames(timeline: Timeline) -> BoolArray:

@@ -15,6 +15,8 @@ from uncork.tensorcores import is_misaligned, matrix_precision
 
 IntArray = npt.NDArray[np.int64]
 MOST_KERNELS = 100
+Figures = Mapping[str, npt.NDArray[np.float64]]
+_OCCUPANCY, _BLOCKS = "est. achieved occupancy %", "blocks per SM"
 MATRIX = ("gemm", "conv", "attention")
 
 
@@ -80,15 +82,15 @@ class KernelTable(Measurement):
             raise MissingEvidence("device")
         names, back = table.distinct_names(device.row[inside])
         spent = np.bincount(back, device.dur_ns[inside]).astype(np.int64)
-        kinds = _kinds(rank, inside)
-        first = np.full(len(names), -1, np.int64)
-        first[back[::-1]] = inside[::-1]
-        kind_of = [kinds[place] for place in np.searchsorted(inside, first)]
-        texts = [table.strings.text(int(index)) for index in names]
+        calls = np.split(inside[np.argsort(back, kind="stable")], np.cumsum(np.bincount(back))[:-1])
+        kind_of = _kinds(rank, np.array([of_name[0] for of_name in calls]))
+        texts = [table.strings.text(index) for index in names.tolist()]
         order = np.argsort(-spent, kind="stable")
         total = int(spent.sum())
+        figures = {key: table.floats(key) for key in (_OCCUPANCY, _BLOCKS)}
         kernels = tuple(
-            _kernel(rank, inside[back == one], (texts[one], kind_of[one]), steps, total) for one in order[:MOST_KERNELS]
+            _kernel(rank, calls[one], (texts[one], kind_of[one]), figures, (steps, total))
+            for one in order[:MOST_KERNELS]
         )
 
         def summed(label: Sequence[str], wanted: Sequence[bool]) -> dict[str, int]:
@@ -104,7 +106,9 @@ class KernelTable(Measurement):
             step_ns=int(timeline.steps.dur_ns.mean()),
             device_ns=total // steps,
             class_ns=summed(kind_of, [True] * len(texts)),
-            precision_ns=summed([matrix_precision(text) for text in texts], matrix),
+            precision_ns=summed(
+                [matrix_precision(text) if use else "" for text, use in zip(texts, matrix, strict=True)], matrix
+            ),
             misaligned_ns=int(spent[[is_misaligned(text) for text in texts]].sum()) // steps,
         )
 
@@ -132,18 +136,18 @@ def _kinds(rank: Rank, inside: IntArray) -> list[str]:
     return found
 
 
-def _kernel(rank: Rank, slices: IntArray, label: tuple[str, str], steps: int, total_ns: int) -> Kernel:
+def _kernel(rank: Rank, slices: IntArray, label: tuple[str, str], figures: Figures, whole: tuple[int, int]) -> Kernel:
     """Return one kernel of the table.
 
     Args:
         rank: Whose.
         slices: Its calls, indices in the device slices.
         label: Its name and class.
-        steps: Number of steps.
-        total_ns: Time of everything on the device.
+        figures: What the recording says of each event by key.
+        whole: Number of steps, and time of everything on the device.
     """
     timeline, table = rank.timeline, rank.timeline.events
-    name, kind = label
+    (name, kind), (steps, total_ns) = label, whole
     spent = int(timeline.device.dur_ns[slices].sum())
     launcher = timeline.launch_op[slices]
     known = timeline.host.row[launcher[launcher >= 0]]
@@ -159,8 +163,8 @@ def _kernel(rank: Rank, slices: IntArray, label: tuple[str, str], steps: int, to
         share=spent / total_ns if total_ns else 0.0,
         precision=matrix_precision(name) if kind in MATRIX else "",
         op=table.strings.text(op) if op >= 0 else "",
-        occupancy_share=_mean(table.floats("est. achieved occupancy %")[rows], 0.01),
-        blocks_per_multiprocessor=_mean(table.floats("blocks per SM")[rows], 1.0),
+        occupancy_share=_mean(figures[_OCCUPANCY][rows], 0.01),
+        blocks_per_multiprocessor=_mean(figures[_BLOCKS][rows], 1.0),
     )
 
 

@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from uncork.calltree import CallTree
-from uncork.events import DEVICE_KINDS, Kind, distinct
+from uncork.driving import group_medians
+from uncork.events import DEVICE_KINDS, Kind, together
 from uncork.formulas import FORMULAS, Work, work_of
 from uncork.intervals import Intervals, contains, intervals
 from uncork.tensorcores import saves_arithmetic
@@ -59,9 +60,7 @@ class OperatorGroups:
     def cpu_usual_ns(self) -> IntArray:
         """Return the host time of the operators themselves, of no call more than some times the median one's."""
         own = self.tree.op_self_ns[self.slices]
-        order = np.lexsort((own, self.group))
-        middle = np.cumsum(self.calls) - self.calls + self.calls // 2
-        most = own[order][middle] * MOST_OVER_MEDIAN if len(self) else self.calls
+        most = group_medians(self.group, own, len(self), upper=True) * MOST_OVER_MEDIAN
         kept = np.bincount(self.group, np.minimum(own, most[self.group]), minlength=len(self))
         return kept.astype(np.int64)
 
@@ -184,8 +183,6 @@ class OperatorGroups:
         return self.total(amount)
 
 
-_LARGEST_TABLE = 1 << 22
-"""Codes up to this are counted in a table, larger ones sorted."""
 _INPUTS = ("Input Dims", "Input type", "Concrete Inputs")
 
 
@@ -207,14 +204,6 @@ def host_steps(timeline: Timeline) -> Intervals:
     return intervals([start], [end])
 
 
-def _dense(codes: IntArray) -> IntArray:
-    """Return numbers from 0 without gaps in the order of some codes, equal ones for equal ones."""
-    size = int(codes.max(initial=0)) + 1
-    if size <= _LARGEST_TABLE:
-        return distinct(codes, size)[1]
-    return np.unique(codes, return_inverse=True)[1]
-
-
 @once
 def group_operators(tree: CallTree) -> OperatorGroups:
     """Return the groups of the operators that the host starts within the steps, with all that they launch."""
@@ -223,14 +212,10 @@ def group_operators(tree: CallTree) -> OperatorGroups:
     rows = host.row[slices]
     matters = tree.timeline.named(_BY_PARAMETERS, Kind.CPU_OP)[slices]
     dims, types, concrete = (table.texts(key)[rows] for key in _INPUTS)
-    key = np.zeros(len(slices), np.int64)
-    columns = (
-        table.name[rows].astype(np.int64), tree.phase[slices], tree.module[slices], tree.place[slices],
+    _, key = together(
+        table.name[rows], tree.phase[slices], tree.module[slices], tree.place[slices],
         dims, types, np.where(matters, concrete, -1),
     )  # fmt: skip
-    for column in columns:
-        # Codes are made dense again after each column, so that the product never overflows.
-        key = _dense(key * (int(column.max(initial=0)) + 2) + column + 1)
     order = np.argsort(host.dur_ns[slices], kind="stable")
     first = np.full(int(key.max(initial=-1)) + 1, -1, np.int64)
     first[key[order]] = slices[order]

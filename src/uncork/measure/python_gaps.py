@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from uncork.events import EventTable, starting
+from uncork.events import EventTable, starting, together
 from uncork.findings import Location
 from uncork.frames import split_frame
-from uncork.intervals import covered_ns, intersect, intervals, total_ns, union
+from uncork.intervals import intersect, intervals, total_ns, union
 from uncork.ledger import Ledger
 from uncork.measure import Measurement, MissingEvidence, Rank
-from uncork.measure.host_pieces import frame_location, has_frames, main_pieces, users_frames
+from uncork.measure.host_pieces import frame_location, has_frames, innermost_ns, users_frames
 from uncork.measure.sampled import sampled_line
 from uncork.operators import SPEAKING, prepares_input, writes_out
 from uncork.recording import StackSample
@@ -185,13 +185,10 @@ def _purposeful(timeline: Timeline, in_file: npt.NDArray[np.bool_]) -> npt.NDArr
 def _sites(timeline: Timeline, gaps: IntArray) -> list[GapSite]:
     """Return the Python time by purpose and by frame of the user's."""
     host, table = timeline.host, timeline.events
-    pieces = main_pieces(timeline)
-    time = covered_ns(gaps, pieces.start_ns, pieces.end_ns)
-    kept = np.flatnonzero(time > 0)
+    inner, time = innermost_ns(timeline, gaps)
     total = total_ns(intersect(gaps, timeline.steps.intervals))
-    if not len(kept) or not total:
+    if not len(inner) or not total:
         return []
-    inner = pieces.slice[kept]
     name = host.name.astype(np.int64)
 
     def named(places: IntArray) -> IntArray:
@@ -202,8 +199,9 @@ def _sites(timeline: Timeline, gaps: IntArray) -> list[GapSite]:
     reason = named(host.ancestor_where(_purposeful(timeline, in_file), inner))
     source = named(host.ancestor_where(in_file, inner))
     codes = purposes(table)
-    used, back = np.unique(np.column_stack([owner, reason, source]), axis=0, return_inverse=True)
-    sums = np.bincount(back.reshape(-1), time[kept])
+    first, back = together(owner, reason, source)
+    used = np.column_stack([owner, reason, source])[first]
+    sums = np.bincount(back, time)
     merged: dict[tuple[int, str], float] = {}
     for (who, why, leaf), time_ns in zip(used.tolist(), sums.tolist(), strict=True):
         purpose = PURPOSES[codes[why]][0] if why >= 0 else ""

@@ -178,16 +178,20 @@ def _known(rank: Rank) -> dict[str, int]:
     return {word: size for word, size in sizes.items() if isinstance(size, int) and size > 0}
 
 
+_MOST_DEVICES = 1 << 20
+
+
 def main_rows(timeline: Timeline) -> tuple[IntArray, int, int]:
     """Return (rows in order of time, device type, device index) of the device that is asked for most bytes."""
     table = timeline.events
     rows = np.flatnonzero(table.kind == Kind.MEMORY)
-    pairs = np.column_stack([table.ints("Device Type", missing=CPU_TYPE), table.ints("Device Id")])[rows]
-    devices, back = np.unique(pairs, axis=0, return_inverse=True)
-    size = np.bincount(back.reshape(-1), np.abs(table.ints("Bytes", missing=0)[rows]), minlength=len(devices))
+    kinds, indices = table.ints("Device Type", missing=CPU_TYPE)[rows], table.ints("Device Id")[rows]
+    first, back = np.unique(kinds * _MOST_DEVICES + indices, return_index=True, return_inverse=True)[1:]
+    devices = np.column_stack([kinds, indices])[first]
+    size = np.bincount(back, np.abs(table.ints("Bytes", missing=0)[rows]), minlength=len(devices))
     accelerators = devices[:, 0] != CPU_TYPE
     best = int(np.where(accelerators, size + 1, size * 0 if accelerators.any() else size).argmax())
-    rows = rows[back.reshape(-1) == best]
+    rows = rows[back == best]
     return rows[np.argsort(table.ts_ns[rows], kind="stable")], int(devices[best, 0]), int(devices[best, 1])
 
 
