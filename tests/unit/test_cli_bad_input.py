@@ -135,3 +135,13 @@ def test_usage_errors_exit_2(capsys):
     with pytest.raises(SystemExit) as caught:
         main(["analyze"])
     assert caught.value.code == 2
+
+
+def test_the_language_stands_before_or_after_the_verb(capsys: pytest.CaptureFixture[str]) -> None:
+    """``uncork --lang zh rules`` and ``uncork rules --lang zh`` say the same; of two, the verb's own counts."""
+    told = []
+    for words in (["--lang", "zh", "rules"], ["rules", "--lang", "zh"], ["--lang", "en", "rules", "--lang", "zh"]):
+        assert main(words) == 0
+        told.append(capsys.readouterr().out)
+    assert told[0] == told[1] == told[2]
+    assert "内存" in told[0]

@@ -31,6 +31,7 @@ def parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     top.add_argument("--version", action="version", version=f"uncork {__version__}")
+    top.add_argument("--lang", choices=("en", "zh"), help="language (default: the locale's)")
     verbs = top.add_subparsers(dest="verb", metavar="VERB", required=True)
     for verb in VERBS:
         import_module(f"uncork.cli.{verb}").add(verbs)

@@ -21,7 +21,10 @@ Subparsers = argparse._SubParsersAction  # noqa: SLF001 - argparse gives its typ
 
 def add_language(options: argparse._ActionsContainer) -> None:
     """Add the option that says in which language."""
-    options.add_argument("--lang", choices=("en", "zh"), help="language (default: the locale's)")
+    # Left out where it is not given, so that one before the verb counts.
+    options.add_argument(
+        "--lang", choices=("en", "zh"), default=argparse.SUPPRESS, help="language (default: the locale's)"
+    )
 
 
 def add_output_options(verb: argparse.ArgumentParser) -> None:
