@@ -15,6 +15,7 @@ from uncork.errors import UncorkError
 from uncork.readers import document
 from uncork.readers.columns import Scanned
 from uncork.readers.document import Scanner, scan
+from uncork.readers.parallel import Shared
 
 each_scanner = pytest.mark.parametrize("scanner", scanners())
 
@@ -94,10 +95,11 @@ class Pieces:
         return self.pieces.pop(0) if self.pieces else b""
 
 
-def scanned(text: bytes, scanner: type[Scanner], size: int = 1 << 30) -> Scanned:
-    """Return the columns of a text read in pieces of some size."""
-    with patch.object(document, "_CHUNK_BYTES", size):
-        return scan(Pieces(text, size), scanner())
+def scanned(text: bytes, scanner: type[Scanner], size: int = 1 << 30, *, in_two: bool = False) -> Scanned:
+    """Return the columns of a text read in pieces of some size, by two threads if wanted and compiled."""
+    with patch.object(document, "_CHUNK_BYTES", size), patch("os.cpu_count", lambda: 2):
+        source, own = Pieces(text, size), scanner()
+        return scan(source, own, Shared(source, own).read_on if in_two and hasattr(own, "absorb") else None)
 
 
 @each_scanner
@@ -111,6 +113,7 @@ def test_any_layout_in_any_pieces(scanner: type[Scanner], trace: str, size: int)
     text = trace.encode("utf-8", "surrogatepass")
     assert rows_of(scanned(text, scanner)) == expected_rows(events)
     assert rows_of(scanned(text, scanner, size)) == expected_rows(events)
+    assert rows_of(scanned(text, scanner, size, in_two=True)) == expected_rows(events)
 
 
 SMALL = (
@@ -126,23 +129,32 @@ def test_cut_at_any_byte(scanner: type[Scanner]) -> None:
     complete = rows_of(scanned(SMALL, scanner))
     assert len(complete) == 3
     for place in range(1, len(SMALL)):
-        try:
-            found = scanned(SMALL[:place], scanner)
-        except UncorkError:
-            continue
-        rows = rows_of(found)
-        assert rows == complete[: len(rows)]
-        assert found.repairs["cut_file"] == 1
+        for size in (1 << 30, 7, 150):
+            try:
+                found = scanned(SMALL[:place], scanner, size, in_two=size == 150)
+            except UncorkError:
+                continue
+            rows = rows_of(found)
+            assert rows == complete[: len(rows)]
+            assert found.repairs["cut_file"] == 1
 
 
 @each_scanner
 @settings(deadline=None, max_examples=300)
-@given(place=st.integers(0, len(SMALL)), junk=st.binary(max_size=4), drop=st.integers(0, 4), size=st.integers(1, 500))
-def test_damage_anywhere_ends_cleanly(scanner: type[Scanner], place: int, junk: bytes, drop: int, size: int) -> None:
+@given(
+    in_two=st.booleans(),
+    place=st.integers(0, len(SMALL)),
+    junk=st.binary(max_size=4),
+    drop=st.integers(0, 4),
+    size=st.integers(1, 500),
+)
+def test_damage_anywhere_ends_cleanly(
+    *, scanner: type[Scanner], place: int, junk: bytes, drop: int, size: int, in_two: bool
+) -> None:
     """Bytes overwritten anywhere are repaired, counted or refused; both ways of reading end."""
     text = SMALL[:place] + junk + SMALL[place + drop :]
     try:
-        found = scanned(text, scanner, size)
+        found = scanned(text, scanner, size, in_two=in_two)
     except UncorkError:
         return
     assert len(found) <= 6
