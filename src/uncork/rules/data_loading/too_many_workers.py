@@ -2,6 +2,7 @@
 
 from uncork.findings import Cost, Evidence, Gain, Location
 from uncork.measure import Ranks
+from uncork.measure.loader_code import LoaderCode
 from uncork.measure.step_ledger import StepLedger
 from uncork.measure.worker_counts import WorkerCounts
 from uncork.rules.rule import rule
@@ -9,9 +10,15 @@ from uncork.rules.worth import NOTABLE_SHARE, charge
 
 
 @rule()
-def too_many_workers(counts: Ranks[WorkerCounts], ledgers: Ranks[StepLedger]) -> Cost | None:
+def too_many_workers(
+    counts: Ranks[WorkerCounts], ledgers: Ranks[StepLedger], codes: Ranks[LoaderCode] | None
+) -> Cost | None:
     """Return the wait for data of a job whose workers take turns on the cores; the gain is not known beforehand."""
-    crowded = [count.workers * len(counts) > count.cores for count in counts]
+    # Workers that mostly wait for a disk or a network need no core meanwhile.
+    waiting = [code.waits for code in codes] if codes else [False] * len(counts)
+    crowded = [
+        count.workers * len(counts) > count.cores and not waits for count, waits in zip(counts, waiting, strict=True)
+    ]
     cost = charge(
         ledgers, [ledger.mean_ns("data_loading") if full else 0 for ledger, full in zip(ledgers, crowded, strict=True)]
     )
