@@ -246,3 +246,20 @@ def test_a_ratio_without_bound_ends_at_the_largest_that_means_something():
     """Where next to nothing grows, other limits come first."""
     held = memory("old 8GiB", f"alloc a 1MiB gpt.py:44:forward < {CALL} < {MODEL}", f"free a {BACK}", "alloc b 4GiB x")
     assert held.batch_ratio == MOST_BATCH_RATIO
+
+
+@pytest.mark.parametrize(
+    ("frames", "phase"),
+    [
+        (f"m.py:3:forward < {CALL} < train.py:9:main", "forward"),
+        (f"cache.py:7:update < m.py:3:forward < {CALL} < utils.py:40:_sample < utils.py:9:generate < a.py:1:main",
+         "generation"),
+        (BACK, "backward"),
+        ("torch/optim/adam.py:150:_init_group < torch/optim/adam.py:200:step < train.py:46:main", "optimizer"),
+        ("m.py:3:__init__ < train.py:5:main", "start_up"),
+        ("train.py:8:main", "other"),
+    ],
+)  # fmt: skip
+def test_r5_2_the_phase_of_the_peak(frames: str, phase: str):
+    """Start-up, forward, backward, optimiser, generation: by who asked for the block that made the peak."""
+    assert memory("old 1GiB", f"alloc a 2GiB {frames}", "free a x").peak_phase == phase

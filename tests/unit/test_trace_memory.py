@@ -127,3 +127,22 @@ def test_host_memory_is_fitted_after_settling():
     assert (found.span_ns, round(found.steadiness, 6)) == (13_000_000_000, 1.0)
     swing = "samples process_rss_bytes " + " ".join(f"{1000 + 90 * (second % 2)}MiB" for second in range(20))
     assert HostMemory.of(Rank(sketch(swing + "\nsteps 2 x 10ms\n  main 0ms..9ms aten::mm")[0])).steadiness < 0.1
+
+
+def test_r2_2_growth_names_who_keeps_what_it_made():
+    """Each step makes 70 bytes in mm that stay and 500 in cat that go: what outlives steps 2 and 3 is mm's 140."""
+    lines, total = ["device NVIDIA A100-SXM4-80GB"], 0
+    for step in range(4):
+        start = 10 * step
+        lines += [
+            f"  main {start}ms..{start + 10}ms ProfilerStep#{step}",
+            f"  main {start}ms..{start + 2}ms aten::mm",
+            f"  main {start + 2}ms..{start + 6}ms aten::cat",
+        ]
+        for when, address, change in ((1, 100 + step, 70), (3, 7, 500), (5, 7, -500)):
+            total += change
+            args = {"Device Type": 1, "Device Id": 0, "Addr": address, "Bytes": change, "Total Allocated": total}
+            lines.append(f"  main {start + when}ms [memory] {json.dumps(args)}")
+    found = trace_memory(*lines)
+    assert found.step_bytes.tolist() == [70, 70, 140, 210]
+    assert (found.keeper.op, found.kept_bytes) == ("aten::mm", 140)

@@ -136,6 +136,6 @@ def _capacity_bytes(told_bytes: int | None, failed: OutOfMemory | None, reserved
 def _budget(failed: OutOfMemory | None, capacity_bytes: int | None, reserved_bytes: int) -> Budget:
     """Return what memory in use is held against: all there was at a failure, most of the device, or what is used."""
     if failed is not None:
-        asked = failed.requested_bytes if failed.phase in ("forward", "backward") else 0
+        asked = failed.requested_bytes if failed.phase in ("forward", "backward", "generation") else 0
         return Budget((failed.device_free_bytes or 0) - failed.requested_bytes, failed.moment, asked)
     return Budget(max(int(FULL_SHARE * capacity_bytes) - reserved_bytes, 0) if capacity_bytes else 0)

@@ -18,7 +18,7 @@ BoolArray = npt.NDArray[np.bool_]
 
 SHORT_LIVED_ALLOCATIONS = 16
 """A block made and freed within so few allocations is an operator's scratch space; layers hold theirs for longer."""
-PHASES = ("start_up", "forward", "backward", "optimizer", "other")
+PHASES = ("start_up", "forward", "backward", "optimizer", "generation", "other")
 _ENGINE = re.compile(
     r"torch::autograd::(Engine|Node::operator|generated::\w+::apply|AccumulateGrad)|Backward\d*::apply"
 )
@@ -35,6 +35,10 @@ _BUILD = re.compile(r"^(__init__|from_pretrained)$")
 _FORWARD = re.compile(r"^(forward|_call_impl|_wrapped_call_impl)$")
 _LOGITS = re.compile(r"cross_entropy|log_softmax|nll_loss|LogSoftmax|NllLoss|lm_head|logits", re.IGNORECASE)
 
+_GENERATION = re.compile(
+    r"^(stream_)?generate(_step|_text|_tokens)?$|^_?(sample|greedy_search|beam_search|assisted_decoding)$"
+    r"|^(prefill|decode_(one_token|n_tokens|step))$"
+)
 _SCORES = re.compile(r"softmax|attention|attn|scores", re.IGNORECASE)
 """Functions of a user's own attention; a fused one is a single call that makes no scores."""
 
@@ -81,6 +85,7 @@ class StackKinds:
         named = np.array([bool(_SET_UP.match(function)) for function in stacks.function], bool)
         self.set_up = stacks.any_frame(module & named) | self._with(_BUILD, lambda function, _: function)
         self.forward = self._with(_FORWARD, lambda function, _: function)
+        self.generation = self._with(_GENERATION, lambda function, _: function)
         self.logits = self._with(_LOGITS, lambda function, _: function)
         self.scores = self._with(_SCORES, lambda function, _: function) & ~self.logits
 
@@ -97,6 +102,8 @@ class StackKinds:
             return "backward"
         if self.set_up[stack]:
             return "start_up"
+        if self.generation[stack]:
+            return "generation"
         return "forward" if self.forward[stack] else "other"
 
     def place(self, stack: int) -> Location:

@@ -1,5 +1,6 @@
 """TraceMemory: allocated and reserved memory over time, from a trace's allocation events."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -11,6 +12,7 @@ from uncork.events import Kind
 from uncork.findings import Location
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.memory_views import chosen
+from uncork.measure.whereabouts import locate
 from uncork.timeline import Timeline
 
 IntArray = npt.NDArray[np.int64]
@@ -34,6 +36,8 @@ class TraceMemory(Measurement):
         peak_bytes: Most allocated at once.
         peak_ns: When, since the first step began.
         peak_location: Operator, module and line that asked for the last block before the peak.
+        keeper: Who asked for most of what was made in a step and is still there when a later one begins.
+        kept_bytes: What that is, of all steps but the first, whose growth is set-up.
         reserved_peak_bytes: Most reserved, None where the trace does not say.
         start_bytes: Allocated before the first event.
         end_bytes: Allocated after the last one.
@@ -69,6 +73,8 @@ class TraceMemory(Measurement):
     time_ns: IntArray
     allocated_bytes: IntArray
     reserved_bytes: IntArray
+    keeper: Location = field(default_factory=Location)
+    kept_bytes: int = 0
     known_bytes: Mapping[str, int] = field(default_factory=dict)
     capacity_bytes: int | None = None
 
@@ -88,6 +94,7 @@ class TraceMemory(Measurement):
         peak = int(allocated.argmax())
         asked = (change > 0) & (when >= steps.start_ns[0]) & (when < steps.end_ns[-1])
         places = chosen(allocated)
+        keeper, kept_bytes = _keeper(rank, timeline, rows)
         return cls(
             on_device=kind != CPU_TYPE,
             device=device,
@@ -95,6 +102,8 @@ class TraceMemory(Measurement):
             peak_bytes=int(allocated[peak]),
             peak_ns=int(when[peak] - steps.start_ns[0]),
             peak_location=_asker(timeline, rows[peak]),
+            keeper=keeper,
+            kept_bytes=kept_bytes,
             reserved_peak_bytes=int(reserved.max()) if told else None,
             start_bytes=int(allocated[0] - change[0]),
             end_bytes=int(allocated[-1]),
@@ -213,6 +222,37 @@ def _asker(timeline: Timeline, row: int) -> Location:
     place = host.innermost(np.array([table.track[row]]), np.array([table.ts_ns[row]]))
     op = int(host.ancestor_where(host.kind == Kind.CPU_OP, place)[0])
     return Location(op=table.names([host.row[op]])[0]) if op >= 0 else Location()
+
+
+def _keeper(rank: Rank, timeline: Timeline, rows: IntArray) -> tuple[Location, int]:
+    """Return who made most of what outlives its step, and its bytes; a block ends when its address is freed.
+
+    Args:
+        rank: The rank, whose call tree knows the lines.
+        timeline: Where the events were recorded.
+        rows: Allocation events of the device, in order of time.
+    """
+    table, host, steps = timeline.events, timeline.host, timeline.steps
+    address, change, when = table.ints("Addr")[rows], table.ints("Bytes", missing=0)[rows], table.ts_ns[rows]
+    order = np.argsort(address, kind="stable")
+    freed = np.full(len(rows), np.iinfo(np.int64).max)
+    again = np.flatnonzero(address[order[1:]] == address[order[:-1]])
+    freed[order[again]] = when[order[again + 1]]
+    step = np.searchsorted(steps.start_ns, when, side="right") - 1
+    following = np.append(steps.start_ns, np.iinfo(np.int64).max)[step + 1]
+    kept = np.flatnonzero((change > 0) & (address >= 0) & (step > 0) & (step < len(steps) - 1) & (freed > following))
+    if not len(kept) or not len(host):
+        return Location(), int(change[kept].sum())
+    inside = host.innermost(table.track[rows[kept]], when[kept])
+    ops = host.ancestor_where(host.kind == Kind.CPU_OP, inside)
+    found = ops[ops >= 0]
+    places = (
+        locate(rank, found) if timeline is rank.timeline else [Location(op=one) for one in table.names(host.row[found])]
+    )
+    sums: Counter[Location] = Counter()
+    for place, size in zip(places, change[kept][ops >= 0].tolist(), strict=True):
+        sums[place] += size
+    return sums.most_common(1)[0][0] if sums else Location(), int(change[kept].sum())
 
 
 def _at(when_ns: IntArray, allocated: IntArray, moments_ns: IntArray) -> IntArray:

@@ -1,8 +1,10 @@
 """memory-growth: more memory is in use at the start of every step than at the start of the one before."""
 
+from dataclasses import replace
+
 import numpy as np
 
-from uncork.findings import Cost, Evidence, Gain, Location
+from uncork.findings import Cost, Evidence, Gain
 from uncork.measure import MissingEvidence, Ranks
 from uncork.measure.trace_memory import TraceMemory
 from uncork.rules.rule import rule
@@ -29,7 +31,7 @@ def memory_growth(memory: Ranks[TraceMemory]) -> Cost | None:
         ns_per_step=0,
         gain=Gain(0.0, 0.0),
         confidence=0.75,
-        location=Location(rank=number if len(memory) > 1 else None, op=mine.peak_location.op),
+        location=replace(mine.keeper, rank=number if len(memory) > 1 else None),
         evidence=(
             Evidence("step_growth_bytes", growth, "bytes", GROWTH_BYTES),
             Evidence("peak_bytes", mine.peak_bytes, "bytes"),
