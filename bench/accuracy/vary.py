@@ -16,7 +16,7 @@ from typing import Any
 
 from uncork import classes, host_causes, quality, readers, timeline, verdict
 from uncork.errors import UncorkError
-from uncork.measure import Measured, Missing, MissingEvidence, Rank, waiting
+from uncork.measure import Measured, Missing, MissingEvidence, Rank, losses, step_ledger, waiting
 from uncork.measure.collectives import Collectives
 from uncork.measure.facts import Facts
 from uncork.measure.quality import RecordingQuality
@@ -39,10 +39,15 @@ THRESHOLDS: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
         ),
     ),
     (timeline, ("RUNS_AHEAD_SHARE", "QUEUED_BEFORE_NS", "WARM_UP_RATIO", "STRAY_SHARE")),
-    (quality, ("MOSTLY_FIRST_USE_SHARE", "FEW_RECORDS", "BUSY_SHARE")),
-    (classes, ("CONTRIBUTES_SHARE",)),
-    (verdict, ("WORTH_SHARE", "KNOWN_SHARE", "OF_EXPLAINED", "OF_WINDOW")),
-    (waiting, ("LATE_OF_ALL_WAITING", "LATE_OVER_CHANCE", "LATE_OF_STEP")),
+    (losses, ("FEWEST", "FEW_CALLS", "LONG_ENOUGH_NS")),
+    (
+        quality,
+        ("MOSTLY_FIRST_USE_SHARE", "FEW_RECORDS", "BUSY_SHARE", "LOST_SHARE", "HOLLOW_SHARE", "MOSTLY_LOST_SHARE"),
+    ),
+    (step_ledger, ("STALL_RATIO", "STALLED_SHARE", "PARTS")),
+    (classes, ("CONTRIBUTES_SHARE", "EXPLAINS_WAIT")),
+    (verdict, ("WORTH_SHARE", "KNOWN_SHARE", "OF_EXPLAINED", "OF_WINDOW", "LEAST_SURE", "UNLINKED")),
+    (waiting, ("LATE_OF_ALL_WAITING", "LATE_OVER_CHANCE", "LATE_OF_STEP", "TOGETHER_SHARE")),
 )
 
 
@@ -97,7 +102,7 @@ def first_wrong(
     before = getattr(module, name)
     try:
         for factor in factors:
-            setattr(module, name, before * factor)
+            setattr(module, name, type(before)(before * factor))
             wrong = [case for case, label, recordings in held if not right(label, recordings)]
             if wrong:
                 return f"× {factor:g}: {', '.join(wrong)}"

@@ -8,13 +8,27 @@ from types import ModuleType
 
 import pytest
 
-BENCH = Path(__file__).parents[2] / "bench" / "accuracy" / "run.py"
+BENCH = Path(__file__).parents[2] / "bench" / "accuracy"
 AT_LEAST = 0.95
+AT_MOST_WRONG = 0.02
+DAMAGES = (
+    "half of events lost",
+    "half of device lost",
+    "device ends early",
+    "no kernels",
+    "hole in all",
+    "second half",
+    "no links at all",
+    "stalled step",
+    "busy machine",
+    "first rank only",
+)
+"""Those of `bench/accuracy/damages.py` that changed answers once; the bench does all of them."""
 
 
-def bench() -> ModuleType:
-    """Return the accuracy bench as a module."""
-    spec = importlib.util.spec_from_file_location("accuracy_bench", BENCH)
+def bench(name: str = "run") -> ModuleType:
+    """Return a script of the accuracy bench as a module."""
+    spec = importlib.util.spec_from_file_location(f"accuracy_{name}", BENCH / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -37,6 +51,20 @@ def test_verdicts_on_labelled_recordings(shared: Path) -> None:
     _, _, good, given = accuracy.calibration(outcomes)[-1]
     assert given >= 20, text
     assert good >= AT_LEAST * given, text
+
+
+@pytest.mark.slow
+def test_damage_makes_verdicts_decline_and_not_err(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of damaged recordings at most 2 % are answered confidently wrong, or with another confident class than whole."""
+    monkeypatch.syspath_prepend(str(BENCH))
+    damage = bench("damage")
+    corpus = shared / "corpus"
+    labels = json.loads((corpus / "labels.json").read_text("utf-8"))
+    chosen = {name: damage.DAMAGES[name] for name in DAMAGES}
+    found = [one for case in damage.cases(labels, corpus) for one in damage.answers(*case, chosen)]
+    bad = [one for one in found if one.kind in ("wrong", "flipped")]
+    assert len(found) >= 200
+    assert len(bad) <= AT_MOST_WRONG * len(found), bad
 
 
 def test_a_wrong_answer_is_told_as_such() -> None:
