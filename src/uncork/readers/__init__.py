@@ -21,12 +21,16 @@ from uncork.recording import Recording
 __all__ = ["READERS", "expand", "read"]
 
 
+_SCANNERS = {"scan", "portable"}
+"""No readers; only the one that serves is loaded."""
+
+
 @cache
 def _readers() -> tuple[ModuleType, ...]:
     """Return the readers in the order in which they are asked."""
     found = []
     for entry in pkgutil.iter_modules(__path__):
-        if entry.name != "scan":
+        if entry.name not in _SCANNERS:
             module = importlib.import_module(f"{__name__}.{entry.name}")
             if hasattr(module, "claims") and hasattr(module, "read"):
                 found.append(module)

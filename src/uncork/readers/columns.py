@@ -72,7 +72,7 @@ class Scanned:
         return self.strings.text(index) if index >= 0 else ""
 
 
-def distinct(indices: npt.NDArray[np.int32], count: int) -> list[int]:
+def distinct(indices: npt.NDArray[np.integer], count: int) -> list[int]:
     """Return the distinct values among indices from -1 to count - 1, ascending, without sorting them all."""
     seen = np.zeros(count + 1, bool)
     seen[indices] = True

@@ -9,6 +9,7 @@ import numpy as np
 from uncork.errors import UnreadableError
 from uncork.events import EventTable, Kind
 from uncork.readers.assemble import assemble
+from uncork.readers.columns import distinct
 from uncork.readers.metadata import devices_of, flags_of, groups_of, rank_of, versions_of, world_size_of
 from uncork.readers.parallel import scan_file
 from uncork.readers.selection import select
@@ -19,6 +20,7 @@ ORDER = 90
 """Asked after the readers of narrower formats, since any JSON may be a trace."""
 
 _START = re.compile(rb"\s*(?:\{|\[\s*(?:\{|$))")
+_STEP = re.compile("^ProfilerStep#")
 _PYTORCH = (
     Kind.CPU_OP,
     Kind.USER_ANNOTATION,
@@ -72,7 +74,8 @@ def read(path: Path, progress: Progress | None = None) -> list[Recording]:
 def _refuse_empty(table: EventTable, path: Path) -> None:
     """Stop where nothing of PyTorch was recorded."""
     lasting = ~table.of_kind(Kind.FLOW_START, Kind.FLOW_END, Kind.COUNTER, Kind.OVERHEAD)
-    if not (lasting & ~table.name_is(_is_profilers_own)).any():
+    names = distinct(table.name[lasting], len(table.strings))
+    if all(_is_profilers_own(table.strings.text(name)) for name in names):
         raise UnreadableError("trace_empty", path=path)
     if not table.of_kind(*_PYTORCH).any():
         raise UnreadableError("trace_of_another_tool", path=path)
@@ -84,9 +87,7 @@ def _is_profilers_own(name: str) -> bool:
 
 def _refuse_mixed(table: EventTable, path: Path) -> None:
     """Stop where two processes were merged under one id: their times cannot be told apart."""
-    steps = np.flatnonzero(
-        table.of_kind(Kind.USER_ANNOTATION) & table.name_is(lambda name: name.startswith("ProfilerStep#"))
-    )
+    steps = np.flatnonzero(table.name_is(_STEP, Kind.USER_ANNOTATION))
     order = steps[np.lexsort((table.ts_ns[steps], table.name[steps], table.track[steps]))]
     first, then = order[:-1], order[1:]
     same = (table.track[first] == table.track[then]) & (table.name[first] == table.name[then])

@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-import msgspec
 import numpy as np
 
 from uncork.errors import UnreadableError
@@ -30,6 +29,8 @@ def read(path: Path, progress: Progress | None = None) -> list[Recording]:
     Raises:
         UnreadableError: The file is damaged or holds other numbers.
     """
+    import msgspec
+
     document = _document(path, progress)
     builders: tuple[Callable[[bytes], MemoryTimeline], ...] = (_from_sizes, _from_events)
     for build in builders:
@@ -55,6 +56,8 @@ def _document(path: Path, progress: Progress | None) -> bytes:
 
 def _from_sizes(document: bytes) -> MemoryTimeline:
     """Return a timeline from times in µs and sizes whose first column is empty."""
+    import msgspec
+
     times, sizes = msgspec.json.decode(document, type=tuple[list[int], list[list[int]]])
     columns = np.array(sizes, np.int64).reshape(len(times), 1 + len(CATEGORIES))
     if not len(times):
@@ -64,6 +67,8 @@ def _from_sizes(document: bytes) -> MemoryTimeline:
 
 def _from_events(document: bytes) -> MemoryTimeline:
     """Return a timeline from (time in ns or -1, action, change in bytes, category): sizes add up from the changes."""
+    import msgspec
+
     rows = msgspec.json.decode(document, type=list[tuple[int, int, int, int]])
     events = np.array(rows, np.int64).reshape(len(rows), 4)
     if not len(events) or not ((events[:, 3] >= 0) & (events[:, 3] < len(CATEGORIES))).all():

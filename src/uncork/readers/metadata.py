@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from uncork.events import EventTable, Kind
-from uncork.readers.columns import Scanned
+from uncork.readers.columns import Scanned, distinct
 from uncork.recording import Device, Flags
 
+_MODULE = re.compile("^nn\\.Module: ")
 _DIGIT = re.compile(rb"[1-9]")
 _RANK_IN_NAME = re.compile(r"rank[-_.]?(\d+)", re.IGNORECASE)
 
@@ -107,9 +108,7 @@ def flags_of(header: Mapping[str, object], events: EventTable) -> Flags:
         return False if operators else None
 
     functions = events.of_kind(Kind.PYTHON_FUNCTION)
-    modules = bool(functions.any()) and bool(
-        events.name_is(lambda name: name.startswith("nn.Module: "))[functions].any()
-    )
+    modules = bool(functions.any()) and bool(events.fitting(_MODULE, Kind.PYTHON_FUNCTION).any())
     return Flags(
         shapes=flag("record_shapes", _has_shapes(events)),
         memory=flag("profile_memory", bool(events.of_kind(Kind.MEMORY).any())),
@@ -123,7 +122,9 @@ def _has_shapes(events: EventTable) -> bool:
     column = events.args.get("Input Dims")
     if column is None or column.nested is None:
         return False
-    return any(_DIGIT.search(events.strings.raw(index)) for index in np.unique(column.nested[1])[:4096].tolist())
+    return any(
+        _DIGIT.search(events.strings.raw(index)) for index in distinct(column.nested[1], len(events.strings))[:4096]
+    )
 
 
 def _has_text(events: EventTable, key: str) -> bool:
@@ -131,7 +132,7 @@ def _has_text(events: EventTable, key: str) -> bool:
     return (
         column is not None
         and column.texts is not None
-        and any(events.strings.raw(index) for index in np.unique(column.texts[1])[:64].tolist())
+        and any(events.strings.raw(index) for index in distinct(column.texts[1], len(events.strings))[:64])
     )
 
 
@@ -164,6 +165,8 @@ def groups_of(header: Mapping[str, object], events: EventTable) -> dict[str, tup
 
 
 def _groups_of_collectives(events: EventTable) -> dict[str, tuple[int, ...]]:
+    if "Process Group Name" not in events.args:
+        return {}
     names, ranks = events.texts("Process Group Name"), events.texts("Process Group Ranks")
     both = np.flatnonzero((names >= 0) & (ranks >= 0))
     groups: dict[str, tuple[int, ...]] = {}
