@@ -128,6 +128,9 @@ def test_the_committed_bundle_is_what_the_source_builds() -> None:
 
 
 def test_the_bundle_is_small() -> None:
-    """The page's code stays under 100 KB: a report is mostly its data."""
+    """The page's code stays under 115 KB, 45 of them packed: a report is mostly its data.
+
+    The last 5 came with squares for many ranks, the open view on paper, pictures and commands to copy.
+    """
     web = Path(__file__).parents[2] / "src" / "uncork" / "render" / "web"
-    assert sum(path.stat().st_size for path in web.iterdir()) < 110_000
+    assert sum(path.stat().st_size for path in web.iterdir()) < 115_000

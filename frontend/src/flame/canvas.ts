@@ -4,6 +4,9 @@ import { ON_FILL, shadeOf, theme } from '../theme.ts';
 import { type Flame, type Icicle, type Tree, layOutFlame, shownName } from './layout.ts';
 
 const ROW = 18;
+/** Callers that hold all of what is shown tell little: more than a few of them are drawn thin. */
+const THIN = 6;
+const FEW = 4;
 
 export type FlameListener = { select: (node: number | null) => void; hover: (node: number | null, x: number, y: number) => void };
 
@@ -16,6 +19,8 @@ export class FlameCanvas {
   selected: number | null = null;
   hovered: number | null = null;
   found: Uint8Array | null = null;
+  /** Top of each row, and the end of the last. */
+  private top: number[] = [0];
   private width = 0;
   private height = 0;
   private ratio = 1;
@@ -34,7 +39,6 @@ export class FlameCanvas {
     this.tree = tree;
     this.icicle = layOutFlame(tree, weight, heavy);
     this.scroll = 0;
-    this.canvas.style.height = `min(${this.icicle.rows.length * ROW + 2}px, max(360px, 70vh))`;
     this.restyle();
     this.zoomTo(null);
   }
@@ -53,7 +57,26 @@ export class FlameCanvas {
     const at = node === null ? -1 : this.icicle.at[node];
     this.from = at < 0 ? 0 : this.icicle.start[at];
     this.to = at < 0 ? this.whole : this.from + this.icicle.dur[at];
+    this.place();
     this.redraw();
+  }
+
+  /** Gives each row its place: those above the first fork of what is shown are thin, the last of them excepted. */
+  private place(): void {
+    const { rows, start, dur } = this.icicle;
+    const trunk = rows.findIndex(row => {
+      const at = firstEndingAfter(this.icicle, row, this.from);
+      return at >= row.last || start[at] > this.from || start[at] + dur[at] < this.to - (this.to - this.from) * 0.01;
+    });
+    const thin = trunk > FEW ? trunk - 1 : 0;
+    this.top = [0];
+    rows.forEach((_, depth) => this.top.push(this.top[depth] + (depth < thin ? THIN : ROW)));
+    this.canvas.style.height = `min(${this.end + 2}px, max(360px, 70vh))`;
+    this.scrollBy(0);
+  }
+
+  private get end(): number {
+    return this.top[this.top.length - 1];
   }
 
   select(node: number | null): void {
@@ -80,7 +103,7 @@ export class FlameCanvas {
   }
 
   hit(x: number, y: number): number | null {
-    const row = this.icicle.rows[Math.floor((y + this.scroll) / ROW)];
+    const row = this.icicle.rows[this.top.findIndex(top => top > y + this.scroll) - 1];
     if (!row) return null;
     const value = this.from + (x / this.width) * (this.to - this.from);
     const at = firstEndingAfter(this.icicle, row, value);
@@ -89,7 +112,7 @@ export class FlameCanvas {
 
   scrollBy(delta: number): boolean {
     const before = this.scroll;
-    this.scroll = Math.min(Math.max(0, this.scroll + delta), Math.max(0, this.icicle.rows.length * ROW - this.height));
+    this.scroll = Math.min(Math.max(0, this.scroll + delta), Math.max(0, this.end - this.height));
     this.redraw();
     return this.scroll !== before;
   }
@@ -111,8 +134,9 @@ export class FlameCanvas {
       dimmed: (event: number) => this.found !== null && !this.found[icicle.name[event]],
     };
     icicle.rows.forEach((row, depth) => {
-      const y = depth * ROW - this.scroll;
-      if (y + ROW > 0 && y < height) drawRow(ctx, icicle, row, this.from, this.to, { x: 0, y, width, height: ROW - 1 }, paint);
+      const y = this.top[depth] - this.scroll;
+      const tall = this.top[depth + 1] - this.top[depth];
+      if (y + tall > 0 && y < height) drawRow(ctx, icicle, row, this.from, this.to, { x: 0, y, width, height: tall - 1 }, paint);
     });
     this.outline(this.hovered, look.ink, 1);
     this.outline(this.selected, look.select, 2);
@@ -127,7 +151,8 @@ export class FlameCanvas {
     if (right < 0 || left > this.width) return;
     this.ctx.strokeStyle = colour;
     this.ctx.lineWidth = line;
-    this.ctx.strokeRect(left + 0.5, this.tree.depth[node] * ROW - this.scroll + 0.5, Math.max(1, right - left - 1), ROW - 2);
+    const depth = this.tree.depth[node];
+    this.ctx.strokeRect(left + 0.5, this.top[depth] - this.scroll + 0.5, Math.max(1, right - left - 1), this.top[depth + 1] - this.top[depth] - 2);
   }
 }
 

@@ -199,7 +199,7 @@ def _finding(number: int, finding: Finding, report: Report, lang: str) -> Iterat
     texts = finding_texts(finding, lang)
     yield f'<li id="finding-{number + 1}-{lang}"><div class="head"><span class="number">{number + 1}</span>'
     of_class = say(lang, f"class.{finding.bottleneck.value}")
-    yield f'<h3>{shown(texts["title"])} <small class="class">{shown(of_class)}</small></h3>'
+    yield f'<h3>{prose(texts["title"])} <small class="class">{shown(of_class)}</small></h3>'
     yield f'<p class="gain">{_gain(finding, report, lang)}</p></div><div class="body">'
     yield "<div>"
     places = _places(finding.location)
@@ -304,7 +304,8 @@ def _not_assessed(report: Report, lang: str) -> Iterator[str]:
             waiting.setdefault(what, []).append(lack.rule)
     for what, rules in sorted(waiting.items(), key=lambda item: -len(item[1])):
         missing, how = say(lang, f"missing.{what}"), report.how_to_record(what, lang)
-        yield f'<li title="{shown(", ".join(rules))}"><b>{shown(missing)}</b> ({shown(_few(rules, lang))})'
+        for_rules = say(lang, "page.lack_of", {"rules": _few(rules, lang)})
+        yield f'<li title="{shown(", ".join(rules))}"><b>{shown(missing)}</b>{shown(for_rules)}'
         yield f" <span>{prose(how)}</span></li>"
     if beyond:
         yield f"<li>{shown(say(lang, 'page.beyond', {'count': beyond}))}</li>"

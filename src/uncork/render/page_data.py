@@ -45,7 +45,7 @@ def page_data(report: Report, comparison: Comparison | None = None, run: str = "
     shown_ranks = ranks_of_page(report)
     return {
         "texts": {lang: _spoken(lang) for lang in LANGUAGES},
-        "finding_titles": {lang: [printable(title) for title in titles[lang]] for lang in LANGUAGES},
+        "finding_titles": {lang: [printable(title.replace("`", "")) for title in titles[lang]] for lang in LANGUAGES},
         "findings": [match(finding, report) for finding in report.findings],
         "tables": [_table(name, rows) for name, rows in _ordered(report.tables)],
         "steps": {str(rank): _steps(views["StepsView"]) for rank, views in shown_ranks.items() if "StepsView" in views},

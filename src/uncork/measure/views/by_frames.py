@@ -11,7 +11,9 @@ from uncork.measure import Rank
 from uncork.measure.step_ledger import FRAME_CAUSES, StepLedger
 
 MOSTLY = 0.5
-"""Stretches are named only where one cause takes more than half of all that was unexplained."""
+"""Stretches are named only where one cause takes more than half of all that was unexplained …"""
+WORTH_NAMING = 0.1
+"""… and this share of the steps: less is no pattern that anybody sees (`sentences.PATTERN_SHARE`)."""
 Note = Mapping[str, object]
 
 
@@ -29,7 +31,7 @@ def by_frames(rank: Rank) -> tuple[Ledger, list[Note]]:
     moved = {cause: int(ns) for cause, ns in zip(ledger.causes, told, strict=True) if cause in FRAME_CAUSES}
     cause = max(moved, key=moved.__getitem__, default="")
     dur = spans[:, 1] - spans[:, 0]
-    if not cause or moved[cause] <= MOSTLY * int(dur.sum()):
+    if not cause or moved[cause] <= max(MOSTLY * int(dur.sum()), WORTH_NAMING * int(ledger.step_ns.sum())):
         return ledger, []
     order = np.argsort(-dur, kind="stable")
     # A stretch is named as long as more than half of it fits into the time that the cause has.
