@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import damages
 from damages import DAMAGES, Damage
 from vary import Label, measured
 
@@ -109,13 +110,15 @@ def main() -> int:
     arguments.add_argument("--only", nargs="*", default=[""], help="cases, or beginnings of their names")
     arguments.add_argument("--damages", nargs="*", default=[""], help="damages, or beginnings of their names")
     arguments.add_argument("--at-most", type=float, default=1.0, help="share that may be confidently wrong")
+    arguments.add_argument("--seed", type=int, default=damages.SEED, help="of what is lost at random")
     chosen = arguments.parse_args()
+    damages.SEED = chosen.seed
     labels = json.loads(chosen.labels.read_text("utf-8"))
     labels = {case: label for case, label in labels.items() if case.startswith(tuple(chosen.only))}
-    damages = {name: damage for name, damage in DAMAGES.items() if name.startswith(tuple(chosen.damages))}
+    done = {name: damage for name, damage in DAMAGES.items() if name.startswith(tuple(chosen.damages))}
     found: list[Answer] = []
     for case, label, recordings in cases(labels, chosen.labels.parent):
-        for one in answers(case, label, recordings, damages):
+        for one in answers(case, label, recordings, done):
             found.append(one)
             if one.kind in ("unsure", "flipped", "wrong"):
                 print(f"{one.kind:8} {one.case} {one.damage:22} {one.text}", flush=True)
