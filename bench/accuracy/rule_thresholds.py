@@ -40,8 +40,8 @@ HEAD = """# How far the rules' thresholds are from a case
 
 For every figure that a rule holds against a threshold: the nearest value below and above it among the labelled
 recordings, whether or not the rule speaks there (other conditions, or a finding that explains it away, may keep it
-silent). Cases within a tenth of the threshold are marked with `!`. The reason for each threshold stands beside it in the
-rule's file (`src/uncork/rules/CLASS/NAME.py`). Verdicts have [a table of their own](accuracy.md).
+silent). Cases within a tenth of the threshold are marked with `!`. The reason for each threshold stands beside it in
+the rule's file (`src/uncork/rules/CLASS/NAME.py`). Verdicts have [a table of their own](accuracy.md).
 
 Made by `python bench/accuracy/rule_thresholds.py --labels labels.json`; the head of `bench/accuracy/run.py` describes
 the labels file.
