@@ -123,6 +123,21 @@ class StackSample:
     count: int
 
 
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Which line of the user's own code ran at moments of a window with stacks: torch's frames name functions only.
+
+    Args:
+        time_ns: When, since the epoch, ascending, int64 (moments,).
+        site: Index in `sites`, int64 (moments,).
+        sites: (file, line, function) of each line that was seen.
+    """
+
+    time_ns: IntArray
+    site: IntArray
+    sites: tuple[tuple[str, int, str], ...]
+
+
 @dataclass(frozen=True)
 class Window:
     """One stretch of steps that the recorder observed in one way.
@@ -139,6 +154,25 @@ class Window:
 
 
 @dataclass(frozen=True)
+class Collected:
+    """What Python's garbage collector took of the steps that no profiler observed, told by Python itself.
+
+    Args:
+        steps: Steps that were watched.
+        steps_ns: Their time in all.
+        collections: Collections in them.
+        dur_ns: Their time in all.
+        longest_ns: The longest one.
+    """
+
+    steps: int
+    steps_ns: int
+    collections: int
+    dur_ns: int
+    longest_ns: int
+
+
+@dataclass(frozen=True)
 class RunInfo:
     """What the recorder knows about the run, from ``recording.json``.
 
@@ -152,6 +186,7 @@ class RunInfo:
         notes: Ids of what went wrong or was left out while recording, each a key of the catalogue ``note.<id>``.
         settings: Figures about model and loader read from the live objects (``num_workers``, ``pin_memory``,
             ``batch_size``, ``persistent_workers``, ``parameters``, ``parameter_bytes``, ``optimizer``, ``threads`` …).
+        garbage: What Python's garbage collector took; None where it was not watched.
         modules: Path → bytes of parameters, gradients and optimiser state of each module, those inside it included.
     """
 
@@ -164,6 +199,7 @@ class RunInfo:
     notes: tuple[str, ...] = ()
     settings: Mapping[str, object] = field(default_factory=dict)
     modules: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
+    garbage: Collected | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,6 +223,7 @@ class Recording:
         loader: The recorder's times of the DataLoader.
         samples: Figures sampled beside the program.
         stacks: Sampled Python frames.
+        moments: Lines that ran while this recording was made.
         snapshot: A memory snapshot (`uncork.snapshot.MemorySnapshot`).
         run: What the recorder knows.
     """
@@ -207,6 +244,7 @@ class Recording:
     loader: SpanTable | None = None
     samples: SampleTable | None = None
     stacks: tuple[StackSample, ...] = ()
+    moments: Moments | None = None
     snapshot: object | None = None
     run: RunInfo | None = None
 
@@ -229,6 +267,7 @@ class RunFolder:
     FUNCTIONS = "functions.pstats"
     SPANS = "spans.jsonl"
     STACKS = "stacks.json"
+    MOMENTS = "moments.json"
     STEPS = "steps.json"
     SNAPSHOT = "snapshot.pickle"
 

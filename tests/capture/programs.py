@@ -41,6 +41,24 @@ def own_cprofile():
     print("own functions", any(key[2] == "train" for key in mine.stats))
 
 
+def collecting():
+    """Collect by hand in each step, with a callback and settings of one's own."""
+    import gc
+
+    heard = []
+    gc.callbacks.append(lambda phase, about: heard.append((phase, about["generation"])))
+    gc.disable()
+    gc.freeze()
+    model = nn.Linear(8, 3)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x, y in torch.utils.data.DataLoader(Numbers(40), 4):
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+        gc.collect()
+    print(heard == 40 * [("start", 2), ("stop", 2)], gc.isenabled(), gc.get_threshold(), gc.get_freeze_count() > 0)
+
+
 def chatty():
     """Make far more Python calls in a step than a deep window may hold."""
 

@@ -49,6 +49,15 @@ def test_irregular_orders_are_paced_by_the_rarer_optimiser() -> None:
     assert len(late) == order[301:].count("B")
 
 
+@pytest.mark.parametrize("first", [5, 20, 100])
+def test_the_optimiser_of_a_phase_that_is_over_paces_nothing(first: int) -> None:
+    """After steps of one optimiser come thirty of another; at most a dozen pass until the first counts as gone.
+
+    Its period is 1, so it is gone 3 x 1 + 8 updates after its last one.
+    """
+    assert sum(place >= first for place in closed("A" * first + "B" * 30)) >= 30 - 12
+
+
 def test_a_loader_that_stops_driving_hands_the_loop_over() -> None:
     """One fetch and then only updates: after eight the updates themselves are the steps, none is lost."""
     finder = StepFinder()

@@ -19,12 +19,16 @@ class Pair:
         faster: The fix's step takes at most this share of the slow one's, half of what was gained when the pair was
             written; None where the step's median does not show it.
         place: Part of the finding's location, one of several where Python versions differ; empty where none is due.
+        launcher: What stands before the script.
     """
 
     rule: str
     faster: float | None
     place: tuple[str, ...] = ()
+    launcher: tuple[str, ...] = ()
 
+
+TWO = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
 
 PAIRS = {
     "padding_by_hand": Pair("slow-collate", 0.75, ("pad",)),
@@ -40,15 +44,33 @@ PAIRS = {
     "logging_each_step": Pair("per-step-logging", 0.6, ("write_log",)),
     "metric_in_python": Pair("python-between-ops", 0.6, ("edit_distance",)),
     "collect_each_step": Pair("garbage-collection", 0.6),
+    "garbage_collection": Pair("garbage-collection", None),  # a few steps wait long for it
     "attention_by_hand": Pair("unfused-attention", 0.8, ("attend",)),
     "rows_in_a_loop": Pair("python-loop-over-tensor", 0.6, ("row_by_row",)),
     "dropout_in_inference": Pair("training-mode-in-inference", 0.95, ("predict",)),
+    "one_worker": Pair("too-few-workers", 0.75, ("__getitem__",)),
+    "workers_beyond_cores": Pair("too-many-workers", None),  # how much it costs depends on the cores
+    "uneven_shards": Pair("straggling-worker", 0.7),
+    "many_small_tensors": Pair("slow-handover", 0.7),
+    "packed_items": Pair("slow-decode", 0.7, ("decode",)),
+    "long_sequences": Pair("quadratic-attention", 0.7, ("forward",)),
+    "threads_beyond_cores": Pair("cpu-threads-oversubscribed", None),  # likewise
+    "zeros_for_gradients": Pair("zero-grad-not-none", None, ("train",)),  # a twentieth of the step
+    "outputs_kept": Pair("host-memory-growth", None),  # costs memory, not time
+    "changing_sizes": Pair("recompilation", 0.6),
+    "weights_cast_again": Pair("autocast-recast", 0.8, ("train",)),
+    "regions_everywhere": Pair("profiler-inside", None, ("train",)),  # a tenth of the step
+    "one_rank_prepares": Pair("late-rank", None, launcher=TWO),
+    "reduce_each_micro_batch": Pair("sync-every-micro-batch", None, launcher=TWO),
+    "reduce_one_by_one": Pair("small-collectives", None, launcher=TWO),
+    "search_for_unused": Pair("unused-parameters", None, launcher=TWO),
 }
 
 
 def wrong(example: str, folder: Path) -> list[str]:
     """Return what does not hold of a pair, recorded into a folder."""
-    pair, told = PAIRS[example], reports(example, folder)
+    pair = PAIRS[example]
+    told = reports(example, folder, *pair.launcher)
     slow, fast = ({finding["rule"]: finding for finding in told[name]["findings"]} for name in ("slow", "fast"))
     if pair.rule not in slow:
         return [f"not among {list(slow)}"]

@@ -1,5 +1,6 @@
 """Cycle: which updates of which optimisers make one step, learnt from their order alone."""
 
+import itertools
 from collections import Counter
 
 HISTORY = 256
@@ -10,6 +11,10 @@ WITHDRAWN_MOST = 32
 """Steps cut so far that a new optimiser may still turn into parts of one; later it starts a pattern of its own."""
 RECHOSEN_AFTER = 32
 """Updates after which an irregular order's pace is looked at again: a first choice rests on few."""
+LOOKED_AT_EVERY = 8
+"""Updates without the one that paces after which it is asked whether that one is still in use."""
+GONE_AFTER = 3
+"""Periods of its own without an update after which an optimiser is gone: a first phase is over."""
 RARE_SHARE = 0.1
 """An optimiser with fewer of the updates than this cannot pace the loop (it may have run once, in a warm-up)."""
 
@@ -41,7 +46,8 @@ class Cycle:
         self.current.append(key)
         if self.anchor is not None:
             self._since_choice += 1
-            if self._since_choice >= RECHOSEN_AFTER:
+            lost = key != self.anchor and self._since_choice % LOOKED_AT_EVERY == 0 and self._is_gone(self.anchor)
+            if lost or self._since_choice >= RECHOSEN_AFTER:
                 self.anchor = self._choose_anchor()
             closes = key == self.anchor
         elif self.current == self.pattern:
@@ -80,5 +86,15 @@ class Cycle:
         """Return the optimiser that paces an irregular order: the rarest that is no exception."""
         self._since_choice = 0
         counts = Counter(self.history)
-        pacing = [key for key in counts if counts[key] >= RARE_SHARE * len(self.history)]
+        alive = [key for key in counts if not self._is_gone(key)]
+        updates = sum(counts[key] for key in alive)
+        pacing = [key for key in alive if counts[key] >= RARE_SHARE * updates]
         return min(pacing, key=lambda key: (counts[key], self.history.index(key)))
+
+    def _is_gone(self, key: int) -> bool:
+        """Return whether an optimiser has not been used for far longer than it ever paused."""
+        places = [place for place, one in enumerate(self.history) if one == key]
+        if len(places) < 2:
+            return not places
+        period = max(after - before for before, after in itertools.pairwise(places))
+        return len(self.history) - 1 - places[-1] > GONE_AFTER * period + LOOKED_AT_EVERY

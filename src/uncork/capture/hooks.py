@@ -97,6 +97,7 @@ def install(torch: Any, recorder: Recorder, after: AfterImport, *, is_late: bool
         is_late: The program runs already, and may have built its optimisers.
     """
     recorder.torch = torch
+    recorder.journal.garbage.watch(torch, recorder.regions)
     watch = Watch(torch, recorder, after, torch.compiler.is_compiling)
     _hook_backward(watch)
     kind = torch.optim.Optimizer

@@ -9,6 +9,7 @@ from typing import Any
 
 from uncork.capture import settings
 from uncork.capture.files import claim, write_json
+from uncork.capture.garbage import Garbage
 from uncork.capture.holdings import Sizes, holdings
 from uncork.capture.options import Orders, package_folder
 
@@ -31,6 +32,7 @@ class Journal:
         self.faults: list[str] = []
         self.seen: dict[str, Any] = {"optimizers": []}
         self.steps: deque[tuple[int, str, int, int]] = deque(maxlen=STEPS_KEPT)
+        self.garbage = Garbage()
         self.folder: Path | None = None
         self._orders = orders
         self._facts: dict[str, Any] = {}
@@ -89,6 +91,7 @@ class Journal:
             "faults": self.faults,
             **self._facts,
             "modules": self._holdings,
+            "garbage": self.garbage.to_json(),
         }
         write_json(home / "recording.json", about)
         steps = {"columns": ["step", "window", "start_ns", "dur_ns"], "rows": list(self.steps)}

@@ -143,6 +143,7 @@ class Recorder:
         """Stop recording for good after a fault of ours; the program runs on untouched."""
         self.journal.fault()
         self.broken = True
+        self.journal.garbage.end()
         with contextlib.suppress(Exception):
             self._probe.discard()
         self.regions.on = False
@@ -173,10 +174,12 @@ class Recorder:
     def begin_anew(self) -> None:
         """Forget everything but the program's torch."""
         finder, regions, torch = self.finder, self.regions, self.torch
+        self.journal.garbage.end()
         finder.__init__()  # type: ignore[misc]  # the hooks hold these two objects
         regions.__init__()  # type: ignore[misc]
         self.__init__(self.orders)  # type: ignore[misc]
         self.finder, self.regions, self.torch = finder, regions, torch
+        self.journal.garbage.watch(torch, regions)
 
     def user_profiler_starts(self) -> None:
         """Step aside for a profiler of the program's own: a second one would silence it."""
@@ -196,6 +199,8 @@ class Recorder:
         """End the running step, and with it perhaps the window."""
         if self._begun_ns is not None:
             self._note_step(self._begun_ns, now_ns)
+            self.journal.garbage.add_step(now_ns - self._begun_ns)
+        self.journal.garbage.is_timed = False
         self.memory.begin(self.torch, self.home)
         self.marks.close()
         if self.regions.watch is not None:
@@ -218,6 +223,7 @@ class Recorder:
             self._next_window()
         if self._probe.marks:
             self.marks.open()
+        self.journal.garbage.is_timed = self.window is None or self.window.stage.name not in FILES
         self._begun_ns = time.perf_counter_ns()
 
     def _note_step(self, begun_ns: int, ended_ns: int) -> None:
@@ -284,9 +290,7 @@ class Recorder:
         begun_ns = time.perf_counter_ns()
         name = window.stage.name
         older = self.schedule.windows.get(name)
-        watch, self.regions.watch = self.regions.watch, None
-        if watch is not None:
-            watch.end()
+        self.regions.unwatch()
         is_cut = "cut" in window.facts
         fewer = older is not None and len(window.step_ns) < len(older.step_ns)
         too_short = fewer or (not window.step_ns and not is_cut)

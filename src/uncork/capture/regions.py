@@ -27,6 +27,12 @@ class Regions:
         """Begin or end naming."""
         self.on = on
 
+    def unwatch(self) -> None:
+        """Note that the window is over."""
+        watch, self.watch = self.watch, None
+        if watch is not None:
+            watch.end()
+
     def name(self, module: Any) -> str:
         """Return the region's name of a module: its path below the outermost module that was called."""
         if self.watch is not None:

@@ -3,44 +3,51 @@
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from uncork.events import Kind
 from uncork.measure import Measurement, MissingEvidence, Rank
+from uncork.timeline import Timeline
 
 
 @dataclass(frozen=True)
 class Garbage(Measurement):
-    """Collections, by the recorder's own events or by calls the program makes itself.
+    """Collections: as Python told the recorder, as a trace shows them, or as calls that the program makes itself.
 
     Args:
         collections: Per step.
         dur_ns: Their time per step.
         longest_ns: The longest one.
         called: Whether the program calls ``gc.collect`` itself.
+        share: Of the time of all steps that were watched; None where only those of a trace were.
     """
 
     collections: float
     dur_ns: int
     longest_ns: int
     called: bool
+    share: float | None = None
 
     @classmethod
     def of(cls, rank: Rank) -> "Garbage":
         """Return the collections of a rank; traces show them only when asked to, or where the program makes them."""
-        timeline = rank.timeline
-        if not timeline.events.of_kind(Kind.GC).any():
-            timeline = rank.deep  # calls that the program makes itself show as Python frames
-        host = timeline.host
-        calls = timeline.named("<built-in function collect>", Kind.PYTHON_FUNCTION)
-        events = host.kind == Kind.GC
-        found = np.flatnonzero((events if events.any() else calls) & timeline.in_steps)
-        if not events.any() and not calls.any():
+        calls = _calls(rank.deep)
+        told = rank.recording.run.garbage if rank.recording.run else None
+        if told is not None:
+            per_step = told.collections / told.steps, told.dur_ns // told.steps
+            return cls(*per_step, told.longest_ns, bool(calls.any()), told.dur_ns / told.steps_ns)
+        timeline, found = rank.timeline, rank.timeline.host.of_kind(Kind.GC)
+        if not found.any():
+            timeline, found = rank.deep, calls
+        if not found.any():
             raise MissingEvidence("gc")
-        dur = host.dur_ns[found]
+        host = timeline.host
+        dur = host.dur_ns[found & timeline.in_steps]
         count = max(len(timeline.steps), 1)
-        return cls(
-            collections=len(found) / count,
-            dur_ns=int(dur.sum()) // count,
-            longest_ns=int(dur.max()) if len(dur) else 0,
-            called=bool(calls.any()),
-        )
+        longest_ns = int(dur.max()) if len(dur) else 0
+        return cls(len(dur) / count, int(dur.sum()) // count, longest_ns, bool(calls.any()))
+
+
+def _calls(timeline: Timeline) -> npt.NDArray[np.bool_]:
+    """Return which slices are calls of ``gc.collect`` by the program, as Python frames show them."""
+    return timeline.named("<built-in function collect>", Kind.PYTHON_FUNCTION)

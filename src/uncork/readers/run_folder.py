@@ -15,7 +15,19 @@ from uncork.readers import kineto
 from uncork.readers.pstats import read_functions
 from uncork.readers.snapshot import read as read_snapshot
 from uncork.readers.source import Progress
-from uncork.recording import Device, Flags, Recording, RunFolder, RunInfo, SampleTable, SpanTable, StackSample, Window
+from uncork.recording import (
+    Collected,
+    Device,
+    Flags,
+    Moments,
+    Recording,
+    RunFolder,
+    RunInfo,
+    SampleTable,
+    SpanTable,
+    StackSample,
+    Window,
+)
 
 ORDER = 5
 """Asked first: a folder is nobody else's."""
@@ -86,7 +98,7 @@ def _rank(home: Path, about: Mapping[str, Any], samples: SampleTable | None, pro
         events=light.events if light else None,
         rank=int(home.name[4:]),
         world_size=_int(told.get("world_size")),
-        deep=deep,
+        deep=replace(deep, moments=_moments(home / RunFolder.MOMENTS)) if deep else None,
         devices=_devices(told.get("devices")) or (first.devices if first else ()),
         host=_mapping(told.get("host")) or _mapping(about.get("host")),
         flags=light.flags if light else Flags(),
@@ -120,12 +132,23 @@ def _info(told: Mapping[str, Any], about: Mapping[str, Any], notes: tuple[str, .
         user_profiler=bool(told.get("user_profiler")),
         notes=notes,
         settings=_mapping(told.get("settings")),
+        garbage=_collected(_mapping(told.get("garbage"))),
         modules={
             str(path): (sizes[0], sizes[1], sizes[2])
             for path, sizes in _mapping(told.get("modules")).items()
             if isinstance(sizes, list) and len(sizes) == 3 and all(isinstance(size, int) for size in sizes)
         },
     )
+
+
+def _collected(told: Mapping[str, Any]) -> Collected | None:
+    """Return what the collector took; None where no step was watched."""
+    each = told.get("collections")
+    figures = [_int(told.get(key)) or 0 for key in ("steps", "steps_ns", "dur_ns", "longest_ns")]
+    if not isinstance(each, list) or not all(isinstance(one, int) for one in each) or min(figures[:2]) <= 0:
+        return None
+    steps, steps_ns, dur_ns, longest_ns = figures
+    return Collected(steps, steps_ns, sum(each), max(dur_ns, 0), max(longest_ns, 0))
 
 
 def _trace(path: Path, notes: list[str], progress: Progress | None) -> Recording | None:
@@ -187,6 +210,21 @@ def _stacks(home: Path) -> tuple[StackSample, ...]:
             continue
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return tuple(StackSample(*where, count) for where, count in ordered)
+
+
+def _moments(path: Path) -> Moments | None:
+    """Return the lines that were seen in the window with stacks; None where there are none or the file is broken."""
+    if not path.is_file():
+        return None
+    try:
+        told = json.loads(_text(path))
+        sites = tuple((str(file), int(line), str(function)) for file, line, function in told["sites"])
+        rows = np.array(told["rows"], np.int64).reshape(-1, 2)
+    except (UnreadableError, ValueError, KeyError, TypeError, RecursionError, OverflowError):
+        return None
+    rows = rows[(rows[:, 1] >= 0) & (rows[:, 1] < len(sites))]
+    rows = rows[np.argsort(rows[:, 0], kind="stable")]
+    return Moments(rows[:, 0], rows[:, 1], sites)
 
 
 def _lines(path: Path) -> list[str]:

@@ -104,6 +104,8 @@ ANNOTATION = re.compile(
 """Regions that old versions write under the operators' category."""
 
 MEMORY = re.compile(r"^\[memory\]$")
+COLLECTION = re.compile(r"^Python GC$")
+"""Garbage collections as torch 2.13 writes them among Python's functions, and the recorder among the operators."""
 
 PHASES = {"s": Kind.FLOW_START, "f": Kind.FLOW_END, "C": Kind.COUNTER}
 
@@ -161,9 +163,11 @@ def _apply_names(scanned: Scanned, kind: Kinds, bare: npt.NDArray[np.bool_]) -> 
     if old.any():
         old_rows |= old[scanned.form]
     instants = scanned.in_phase("iI") & (kind == Kind.OTHER)
+    callables = (kind == Kind.CPU_OP) | (kind == Kind.PYTHON_FUNCTION)
     for rows, fits, wanted in (
         (np.flatnonzero(old_rows), ANNOTATION.match, Kind.USER_ANNOTATION),
         (np.flatnonzero(instants), MEMORY.match, Kind.MEMORY),
+        (np.flatnonzero(callables), COLLECTION.match, Kind.GC),
     ):
         names = scanned.name[rows]
         fitting = [index for index in distinct(names, len(scanned.strings)) if fits(scanned.text(index))]

@@ -35,6 +35,6 @@ def garbage_collection(garbage: Ranks[Garbage], ledgers: Ranks[StepLedger]) -> C
 
 def _waited_ns(ledger: StepLedger, garbage: Garbage) -> int:
     """Return the time per step that waits for the collector; what a device works meanwhile is not lost."""
-    if garbage.watched and not ledger.on_device:
-        return garbage.dur_ns
+    if garbage.share is not None and not ledger.on_device:
+        return int(garbage.share * ledger.mean_step_ns)
     return ledger.mean_ns("gc") or (garbage.dur_ns if garbage.called else 0)

@@ -1,0 +1,81 @@
+"""Garbage: what Python's collector takes of the steps, told by Python itself through ``gc.callbacks``."""
+
+import contextlib
+import gc
+import time
+from typing import Any, Protocol
+
+REGION = "Python GC"
+"""Name of a collection in a trace, as torch's own profiler spells it."""
+
+
+class Traced(Protocol):
+    """Says whether a trace is being recorded."""
+
+    on: bool
+
+
+class Garbage:
+    """Adds up the collections inside steps that no profiler observes, and marks those in traces."""
+
+    def __init__(self) -> None:
+        self.is_timed = False
+        self.collections = [0, 0, 0]
+        self.dur_ns = self.longest_ns = 0
+        self.steps = self.steps_ns = 0
+        self._trace: Traced | None = None
+        self._region: Any = None
+        self._open: Any = None
+        self._begun_ns = 0
+
+    def watch(self, torch: Any, trace: Traced) -> None:
+        """Be told of collections from now on; the program's own callbacks stay as they are.
+
+        Args:
+            torch: The program's torch.
+            trace: Whether collections are to be marked now.
+        """
+        self._region, self._trace = torch._C._profiler._RecordFunctionFast, trace
+        gc.callbacks.append(self._told)
+
+    def end(self) -> None:
+        """Hear no more."""
+        self._trace, self.is_timed = None, False
+        with contextlib.suppress(ValueError):
+            gc.callbacks.remove(self._told)
+
+    def add_step(self, dur_ns: int) -> None:
+        """Count a step; one that a profiler observed counts no more than its collections do."""
+        if self.is_timed:
+            self.steps += 1
+            self.steps_ns += dur_ns
+
+    def to_json(self) -> dict[str, object]:
+        """Return the sums as recording.json holds them."""
+        return {
+            "steps": self.steps,
+            "steps_ns": self.steps_ns,
+            "collections": self.collections,
+            "dur_ns": self.dur_ns,
+            "longest_ns": self.longest_ns,
+        }
+
+    def _told(self, phase: str, about: dict[str, int]) -> None:
+        """Take in the begin or the end of a collection; there is never one inside another."""
+        try:
+            if phase == "start":
+                if self._trace is not None and self._trace.on:
+                    self._open = self._region(REGION)
+                    self._open.__enter__()
+                self._begun_ns = time.perf_counter_ns()
+                return
+            took_ns = time.perf_counter_ns() - self._begun_ns
+            region, self._open = self._open, None
+            if region is not None:
+                region.__exit__(None, None, None)
+            elif self.is_timed:
+                self.collections[about["generation"]] += 1
+                self.dur_ns += took_ns
+                self.longest_ns = max(self.longest_ns, took_ns)
+        except Exception:  # none is watched from here on, and nothing of ours is thrown into the program
+            self.end()

@@ -1,0 +1,114 @@
+"""What Python's collector takes is told by Python itself, and nobody else notices."""
+
+import gc
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.capture.runs import plain, record
+from uncork.capture import garbage
+from uncork.capture.garbage import Garbage
+
+HERE = Path(__file__).parent
+
+
+class Trace:
+    """Stands for the recorder's regions."""
+
+    on = False
+
+
+class Torch:
+    """Has torch's regions, and keeps what was opened and closed."""
+
+    said: list[str]
+
+    class _C:
+        class _profiler:  # noqa: N801
+            class _RecordFunctionFast:
+                def __init__(self, name: str) -> None:
+                    self.name = name
+
+                def __enter__(self) -> None:
+                    Torch.said.append(f"open {self.name}")
+
+                def __exit__(self, *_: object) -> None:
+                    Torch.said.append("close")
+
+
+@pytest.fixture
+def watched(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Garbage, Trace, dict[str, int]]]:
+    """Return a watch over collections, whether a trace is recorded, and the time; Python's own collector is off."""
+    now = {"ns": 0}
+    monkeypatch.setattr(garbage.time, "perf_counter_ns", lambda: now["ns"])
+    Torch.said = []
+    mine, trace = Garbage(), Trace()
+    was_on = gc.isenabled()
+    gc.disable()
+    mine.watch(Torch, trace)
+    yield mine, trace, now
+    mine.end()
+    if was_on:
+        gc.enable()
+
+
+def collect(mine: Garbage, now: dict[str, int], took_ns: int, generation: int) -> None:
+    """Tell of a collection as Python does."""
+    about: dict[str, Any] = {"generation": generation, "collected": 0, "uncollectable": 0}
+    mine._told("start", about)
+    now["ns"] += took_ns
+    mine._told("stop", about)
+
+
+def test_collections_of_timed_steps_are_added_up(watched: tuple[Garbage, Trace, dict[str, int]]) -> None:
+    """Two of 5 and 20 ns in a step of 100 ns count; one between steps and one in a traced step do not."""
+    mine, trace, now = watched
+    collect(mine, now, 1000, 2)
+    mine.is_timed = True
+    collect(mine, now, 5, 0)
+    collect(mine, now, 20, 2)
+    mine.add_step(100)
+    mine.is_timed, trace.on = False, True
+    collect(mine, now, 1000, 2)
+    mine.add_step(100)
+    assert mine.to_json() == {
+        "steps": 1, "steps_ns": 100, "collections": [1, 0, 1], "dur_ns": 25, "longest_ns": 20,
+    }  # fmt: skip
+    assert Torch.said == ["open Python GC", "close"]
+
+
+def test_a_fault_ends_the_watch_alone(watched: tuple[Garbage, Trace, dict[str, int]]) -> None:
+    """Nothing is thrown into the program whose object was collected; a callback of the program's own stays."""
+    mine, _, _ = watched
+    heard: list[str] = []
+
+    def own(phase: str, _: dict[str, int]) -> None:
+        heard.append(phase)
+
+    gc.callbacks.append(own)
+    try:
+        mine.is_timed = True
+        mine._told("stop", {})  # Python always says which generation
+        assert mine._told not in gc.callbacks
+        gc.collect()
+        assert heard == ["start", "stop"]
+    finally:
+        gc.callbacks.remove(own)
+
+
+@pytest.mark.torch
+def test_collections_of_a_run(tmp_path: Path) -> None:
+    """Forty steps collect, those observed count apart; the program's callback and settings are as without us."""
+    argv = [str(HERE / "programs.py"), "collecting"]
+    run = record(tmp_path / "run", argv, cwd=HERE)
+    alone = plain(argv, cwd=HERE)
+    assert (run.out, run.err, run.code) == (alone.stdout, "", 0)
+    told = run.told(0)
+    names = [window["name"] for window in told["windows"]]
+    assert "light" in names
+    observed = sum(len(one["step_ns"]) for one in told["windows"] if one["name"] in ("light", "functions", "deep"))
+    assert told["garbage"]["steps"] == 40 - observed
+    assert told["garbage"]["collections"] == [0, 0, 40 - observed]
+    assert 0 < told["garbage"]["longest_ns"] <= told["garbage"]["dur_ns"] < told["garbage"]["steps_ns"]

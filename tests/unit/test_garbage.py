@@ -1,0 +1,46 @@
+"""Collections: from what Python told the recorder, and from traces of several spellings."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.unit.rule_outcomes import outcome
+from uncork import readers
+from uncork.events import Kind
+from uncork.measure import Rank
+from uncork.measure.garbage import Garbage
+from uncork.recording import Collected, RunInfo
+from uncork.testing import sketch
+
+STEPS = "steps 4 x 10ms\n  main 0ms..9.9ms aten::mm\n"
+
+
+@pytest.mark.parametrize("category", ["python_function", "cpu_op", "python_gc"])
+def test_collections_in_a_trace(tmp_path: Path, category: str) -> None:
+    """Newer ones write them among Python's functions, the recorder among operators, others in a category of theirs."""
+    event = {"ph": "X", "cat": category, "name": "Python GC", "pid": 1, "tid": 1, "ts": 10.0, "dur": 2.0}
+    other = {**event, "cat": "cpu_op", "name": "aten::mm", "ts": 20.0}
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": [event, other]}))
+    (recording,) = readers.read(path)
+    assert recording.events is not None
+    assert recording.events.of_kind(Kind.GC).tolist() == [True, False]
+
+
+def test_what_python_told_the_recorder() -> None:
+    """60 collections of 300 ms in 20 steps of 2 s in all: three per step, 15 ms, 15 % of the time."""
+    (recording,) = sketch(STEPS)
+    told = Collected(20, 2_000_000_000, 60, 300_000_000, 40_000_000)
+    found = Garbage.of(Rank(replace(recording, run=RunInfo(garbage=told))))
+    assert found == Garbage(3.0, 15_000_000, 40_000_000, called=False, share=0.15)
+
+
+@pytest.mark.parametrize(("dur_ns", "share"), [(300_000_000, 0.15), (20_000_000, None)])
+def test_the_rule_goes_by_all_steps(dur_ns: int, share: float | None) -> None:
+    """The steps of the trace collect nothing; those of the run spend 15 % of their time with it, or 1 %."""
+    (recording,) = sketch(STEPS)
+    told = Collected(20, 2_000_000_000, 60, dur_ns, 10_000_000)
+    found = outcome("garbage-collection", [replace(recording, run=RunInfo(garbage=told))])
+    assert [round(one.share, 6) for one in found] == ([share] if share else [])
