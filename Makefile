@@ -55,7 +55,7 @@ $(VENV)/bin/python:
 		$(PYTHON) -m pip --python $(VENV)/bin/python install --quiet pip; }
 	$(PIP) install --upgrade pip
 
-$(VENV)/.runs: pyproject.toml constraints.txt $(wildcard setup.py src/uncork/*/*.pyx) | $(VENV)/bin/python
+$(VENV)/.runs: pyproject.toml constraints.txt $(wildcard setup.py src/uncork/*.pyx src/uncork/*/*.pyx) | $(VENV)/bin/python
 	@echo "Installing uncork and PyTorch into $(VENV); the first time this takes a few minutes."
 	$(PIP) install --constraint constraints.txt --editable . torch
 	@touch $@

@@ -1,4 +1,4 @@
-"""Builds the compiled scanner where a C compiler is there; without one the portable scanner serves."""
+"""Builds the compiled parts where a C compiler is there; without one the portable ones serve."""
 
 from setuptools import Extension, setup
 
@@ -7,7 +7,8 @@ try:
 except ImportError:
     modules = []
 else:
-    modules = cythonize([Extension("uncork.readers.scan", ["src/uncork/readers/scan.pyx"])], language_level=3)
+    parts = [("uncork.readers.scan", "src/uncork/readers/scan.pyx"), ("uncork.levels", "src/uncork/levels.pyx")]
+    modules = cythonize([Extension(name, [path]) for name, path in parts], language_level=3)
     for module in modules:
         module.optional = True  # a failure to compile is told, and the installation goes on
 

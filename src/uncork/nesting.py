@@ -207,8 +207,11 @@ def _after_frames(
         inside[moved] = parent[inside[moved]]
 
 
-def _levels(track: IntArray, start_ns: IntArray, end_ns: IntArray) -> tuple[IntArray, IntArray]:
-    """Return (parent, depth) of sorted slices: depth is how many earlier ones of the track are still open."""
+def portable_levels(track: IntArray, start_ns: IntArray, end_ns: IntArray) -> tuple[IntArray, IntArray]:
+    """Return (parent, depth) of sorted slices: depth is how many earlier ones of the track are still open.
+
+    The parent is the last earlier slice one level up.
+    """
     count = len(start_ns)
     if not count:
         return np.empty(0, np.int64), np.empty(0, np.int64)
@@ -225,3 +228,9 @@ def _levels(track: IntArray, start_ns: IntArray, end_ns: IntArray) -> tuple[IntA
     none = (depth == 0) | (key[place] // count != depth - 1) | (track[parent] != track)
     parent[none] = -1
     return parent, depth
+
+
+try:
+    from uncork.levels import levels as _levels
+except ImportError:
+    _levels = portable_levels
