@@ -263,3 +263,20 @@ def test_a_ratio_without_bound_ends_at_the_largest_that_means_something():
 def test_r5_2_the_phase_of_the_peak(frames: str, phase: str):
     """Start-up, forward, backward, optimiser, generation: by who asked for the block that made the peak."""
     assert memory("old 1GiB", f"alloc a 2GiB {frames}", "free a x").peak_phase == phase
+
+
+def test_steps_without_marks_begin_with_the_optimizers_blocks():
+    """Three steps, each with a scratch block of the optimiser; the program keeps 100 MiB more after each."""
+    step = "torch/optim/adam.py:400:_multi_tensor_adam < torch/optim/adam.py:200:step < train.py:30:main"
+    lines = ["old 1GiB"]
+    for number in range(5):
+        lines += [
+            f"alloc kept{number} 100MiB train.py:20:main",
+            f"alloc scratch{number} 1MiB {step}",
+            f"alloc more{number} 1MiB {step}",
+            f"free scratch{number} {step}",
+            f"free more{number} {step}",
+        ]
+    held = memory(*lines)
+    assert held.step_bytes == tuple(GIB + (100 << 20) * number for number in range(1, 6))
+    assert held.content()["growth_bytes"] == 100 << 20

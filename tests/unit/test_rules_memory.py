@@ -197,6 +197,9 @@ def test_growth_needs_every_step():
 
     assert found("memory-growth", text([10, 20, 30, 40, 50, 60])).params["growth_bytes"] == 10 << 20
     assert clear("memory-growth", text([10, 20, 30, 20, 50, 60]))
+    sized = text([10, 20, 30, 40, 50, 60]).replace("A100", f'A100 {{"totalGlobalMem": {265 << 20}}}')
+    left = {one.metric: one.value for one in found("memory-growth", sized).evidence}["steps_until_full"]
+    assert left == 20  # 205 MiB are left, 10 go with each step
 
 
 def test_churn_in_one_step_is_the_cache_growing():

@@ -13,11 +13,22 @@ from uncork.snapshot import CATEGORIES, STATES, MemorySnapshot, MemoryTimeline
 
 IntArray = npt.NDArray[np.int64]
 
+LEAST_STEPS = 4
+"""Fewer steps show no growth: a trend needs two differences after the first."""
 MOST_POINTS = 1_000
 """Of a curve: more than a screen has columns for."""
 MOST_SEGMENTS = 256
 MOST_BLOCKS = 2_000
 """Of the map of segments, the largest first; the rest is counted."""
+
+
+def growth_bytes(step_bytes: Sequence[int] | IntArray) -> int:
+    """Return the median growth from step to step after the first, 0 unless each of a few adds something.
+
+    The first step's growth is set-up: optimiser state, workspaces.
+    """
+    growth = np.diff(np.array(step_bytes, np.int64)[1:])
+    return int(np.median(growth)) if len(step_bytes) >= LEAST_STEPS and (growth > 0).all() else 0
 
 
 def owner_rows(owners: Sequence[Owner], whole_bytes: int) -> list[dict[str, Any]]:

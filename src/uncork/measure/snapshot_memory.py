@@ -9,10 +9,10 @@ import numpy.typing as npt
 
 from uncork.findings import Bottleneck
 from uncork.measure import Measurement, MissingEvidence, Rank
-from uncork.measure.allocations import ALLOC, GROWS, SHRINKS, Allocations
+from uncork.measure.allocations import ALLOC, GROWS, SHRINKS
 from uncork.measure.device_history import DeviceHistory, choices, holders
 from uncork.measure.failed_request import FreePieces, OutOfMemory
-from uncork.measure.memory_views import curve, owner_rows, segments_map, timeline_curve
+from uncork.measure.memory_views import curve, growth_bytes, owner_rows, segments_map, timeline_curve
 from uncork.measure.memory_what_if import Saving, savings, timeline_in_use
 from uncork.measure.owners import Owner
 from uncork.measure.step_ledger import StepLedger
@@ -146,6 +146,7 @@ class SnapshotMemory(Measurement):
             "largest_idle_bytes": self.free and self.free.largest_bytes,
             "batch_ratio": self.batch_ratio if self.capacity_bytes and not self.oom else None,
             "step_bytes": list(self.step_bytes),
+            "growth_bytes": growth_bytes(self.step_bytes),
             "categories": [{"category": word, "bytes": size, "share": size / whole} for word, size in parts if size],
             "largest": owner_rows(self.peak_owners, whole),
             "kept": owner_rows(self.kept_owners, max(self.kept_bytes, 1)),
@@ -230,7 +231,7 @@ def _of_snapshot(snapshot: MemorySnapshot, rank: Rank) -> SnapshotMemory:
         segment_allocs=int(np.isin(history.action, GROWS).sum()),
         segment_frees=int(np.isin(history.action, SHRINKS).sum()),
         allocs=int((history.action == ALLOC).sum()),
-        step_bytes=_at_steps(snapshot, blocks, time_ns),
+        step_bytes=_at_steps(history),
         fixed_share=_fixed_share(rank),
         views={"curve": curve(blocks, history.category, time_ns), "segments": segments_map(snapshot, device)},
         **holders(history),
@@ -259,13 +260,17 @@ def _of_timeline(timeline: MemoryTimeline, rank: Rank) -> SnapshotMemory:
     )
 
 
-def _at_steps(snapshot: MemorySnapshot, blocks: Allocations, time_ns: IntArray) -> tuple[int, ...]:
-    """Return what is in use at the start of each optimiser step that the program's regions mark."""
+def _at_steps(history: DeviceHistory) -> tuple[int, ...]:
+    """Return what is in use as each optimiser step begins, by the program's regions, else by the step's own blocks."""
+    snapshot, blocks, time_ns = history.snapshot, history.blocks, history.time_ns
     marks = [when for name, end, when in snapshot.annotations if end == "start" and name.startswith("Optimizer.step#")]
-    if not marks or not len(time_ns) or time_ns[0] < 0:
-        return ()
-    # The same device may list actions of several streams: times are made to rise for the search.
-    place = np.searchsorted(np.maximum.accumulate(time_ns), np.array(sorted(marks), np.int64))
+    if marks and len(time_ns) and time_ns[0] >= 0:
+        # The same device may list actions of several streams: times are made to rise for the search.
+        place = np.searchsorted(np.maximum.accumulate(time_ns), np.array(sorted(marks), np.int64))
+    else:
+        made = np.flatnonzero(history.action == ALLOC)
+        in_step = history.kinds.optimizer[snapshot.trace.stack[history.mine[made]]]
+        place = made[in_step & ~np.concatenate([[True], in_step[:-1]])] if len(made) else made
     return tuple(blocks.allocated_bytes[place].tolist())
 
 

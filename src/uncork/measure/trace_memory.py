@@ -11,7 +11,7 @@ import numpy.typing as npt
 from uncork.events import Kind
 from uncork.findings import Location
 from uncork.measure import Measurement, MissingEvidence, Rank
-from uncork.measure.memory_views import chosen
+from uncork.measure.memory_views import chosen, growth_bytes
 from uncork.measure.whereabouts import locate
 from uncork.timeline import Timeline
 
@@ -148,6 +148,7 @@ class TraceMemory(Measurement):
             "start_bytes": self.start_bytes,
             "allocated_bytes": self.end_bytes,
             "step_bytes": self.step_bytes.tolist(),
+            "growth_bytes": growth_bytes(self.step_bytes) if self.marked else 0,
             "step_peak_bytes": self.step_peak_bytes.tolist(),
             "asked_bytes_per_step": self.asked_bytes_per_step,
             "allocs_per_step": self.allocs_per_step,

@@ -21,6 +21,8 @@ _WIDEST_BAR = 40
 _IDLE_SHARE, _IDLE_BYTES = 0.12, 1 << 30
 """Of the reserve, idle at the peak: as `uncork.rules.memory.fragmentation`."""
 _MOST_SEGMENTS = 8
+_WORTH_TELLING_BYTES = 1 << 20
+"""Of growth per step: less is a logger's or a cache's."""
 
 
 def memory_parts(memory: Mapping[str, Any], options: Options) -> Iterator[RenderableType]:
@@ -138,6 +140,8 @@ def _head(memory: Mapping[str, Any], lang: str) -> Text:
         facts.append(say(lang, "ui.memory.capacity", {"capacity_bytes": memory["capacity_bytes"]}))
     if (memory.get("batch_ratio") or 0) > WORTH_A_LARGER_BATCH:
         facts.append(say(lang, "ui.memory.batch", {"times": memory["batch_ratio"]}))
+    if (memory.get("growth_bytes") or 0) >= _WORTH_TELLING_BYTES:
+        facts.append(say(lang, "ui.memory.growth", {"growth_bytes": memory["growth_bytes"]}))
     return line.append("  " + " · ".join(facts), style="dim") if facts else line
 
 

@@ -2,10 +2,9 @@
 
 from dataclasses import replace
 
-import numpy as np
-
 from uncork.findings import Cost, Evidence, Gain, Location
 from uncork.measure import Ranks
+from uncork.measure.memory_views import growth_bytes
 from uncork.measure.snapshot_memory import KEPT_SHARE, SnapshotMemory
 from uncork.rules.headroom import worth
 from uncork.rules.rule import rule
@@ -15,8 +14,6 @@ LEAST_BYTES = 256 << 20
 GROWTH_BYTES = 1 << 20
 """Growth per step below this is a logger's or a cache's."""
 _NOT_MEANT_TO_STAY = frozenset({"activation", "temporary", "unknown"})
-LEAST_STEPS = 4
-"""The first step of a run grows by the optimiser's state; a trend needs more."""
 
 
 @rule()
@@ -24,7 +21,7 @@ def graph_retained(memory: Ranks[SnapshotMemory]) -> Cost | None:
     """Return head room: what is kept beyond its use, on the rank that keeps most of it."""
     number, mine = max(zip(memory.numbers, memory, strict=True), key=lambda pair: _kept_bytes(pair[1]))
     mine.require_history()
-    kept, growth = _kept_bytes(mine), _growth_bytes(mine)
+    kept, growth = _kept_bytes(mine), growth_bytes(mine.step_bytes)
     if mine.oom is not None and growth < GROWTH_BYTES:
         return None  # the step that failed was not over: what it holds at the end it may need
     share = kept / max(mine.allocated_bytes, 1)
@@ -55,11 +52,3 @@ def graph_retained(memory: Ranks[SnapshotMemory]) -> Cost | None:
 def _kept_bytes(memory: SnapshotMemory) -> int:
     """Return what was made during the history and is in use at its end, but for what a training keeps anyway."""
     return sum(one.size_bytes for one in memory.kept_owners if one.category in _NOT_MEANT_TO_STAY)
-
-
-def _growth_bytes(memory: SnapshotMemory) -> int:
-    """Return the median growth from step to step, 0 unless every step after the first adds something."""
-    if len(memory.step_bytes) < LEAST_STEPS:
-        return 0
-    growth = np.diff(np.array(memory.step_bytes, np.int64)[1:])
-    return int(np.median(growth)) if (growth > 0).all() else 0
