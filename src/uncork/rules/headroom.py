@@ -8,6 +8,7 @@ from uncork.measure.snapshot_memory import SnapshotMemory
 
 WORTH_A_LARGER_BATCH = 1.05
 """Less of a larger batch nobody would set."""
+_MOST_NAMED = 3
 
 
 def best_saving(memory: SnapshotMemory, *changes: str) -> Saving | None:
@@ -35,6 +36,16 @@ def worth_of(memory: SnapshotMemory, saving: Saving | None) -> dict[str, object]
         return told
     # A step of r times the batch holds the fixed part once: 1 − 1/r of it per sample is gone, if the rest only grows.
     return told | {"batch_time_share": memory.fixed_share * (1 - 1 / times)}
+
+
+def enough(memory: SnapshotMemory) -> str:
+    """Return the changes each of which alone would have let a failed request through, as keys of the catalogue."""
+    short = memory.oom.short_bytes if memory.oom else None
+    if short is None:
+        return "@headroom.enough_unknown"
+    found = [one.change for one in memory.savings if one.low_bytes >= short]
+    found.sort(key=lambda change: change.startswith("shard"))  # more devices are no choice for most
+    return " ".join(f"@what_if.{change}" for change in found[:_MOST_NAMED]) or "@headroom.enough_none"
 
 
 def spoken(params: Mapping[str, object], lang: str) -> str:

@@ -6,7 +6,7 @@ from uncork.findings import Cost, Evidence, Gain
 from uncork.measure import MissingEvidence, Ranks
 from uncork.measure.memory_what_if import Saving
 from uncork.measure.snapshot_memory import SnapshotMemory
-from uncork.rules.headroom import best_saving, worth_of
+from uncork.rules.headroom import best_saving, enough, worth_of
 from uncork.rules.rule import rule
 
 _ADVICE = {
@@ -16,12 +16,6 @@ _ADVICE = {
     "gradient": ("shard", "smaller-state"),
 }
 _ADVICE_OF = {"checkpointing": "checkpoint", "checkpointing_calls": "checkpoint", "optimizer_8bit": "smaller-state"}
-_IN_ONE_PROCESS = (
-    "checkpointing", "checkpointing_calls", "chunked_loss", "fused_optimizer", "inference_mode", "mixed_precision",
-    "optimizer_8bit",
-)  # fmt: skip
-"""Changes that leave batch and number of devices as they are."""
-_MOST_NAMED = 3
 
 
 @rule()
@@ -40,9 +34,8 @@ def _cost(mine: SnapshotMemory, number: int, *, many: bool) -> Cost:
     failed = mine.oom
     if failed is None:
         raise ValueError("only for snapshots with a failed request")
-    parts = {word: size for word, size in failed.held.items() if word != "unknown"}
-    top = max(parts, key=parts.__getitem__, default="unknown")
-    top = top if parts.get(top) else "unknown"
+    top_bytes, top = max((size, word) for word, size in failed.held.items() if word != "unknown")
+    top = top if top_bytes else "unknown"
     free, left = failed.free, failed.device_free_bytes
     best = best_saving(mine, *_ADVICE_OF)
     return Cost(
@@ -67,8 +60,8 @@ def _cost(mine: SnapshotMemory, number: int, *, many: bool) -> Cost:
             "phase": f"@memory.phase.{failed.phase}",
             "top": top,
             "top_name": f"@memory.category.{top}",
-            "top_bytes": parts.get(top, 0),
-            "enough": _enough(mine),
+            "top_bytes": top_bytes,
+            "enough": enough(mine),
             **worth_of(mine, best),
         },
     )
@@ -81,13 +74,3 @@ def _advice(mine: SnapshotMemory, top: str, best: Saving | None) -> tuple[str, .
     if best is not None and short is not None and best.low_bytes >= short:
         first.append(_ADVICE_OF[best.change])
     return tuple(dict.fromkeys((*first, *_ADVICE.get(top, _ADVICE["activation"]))))
-
-
-def _enough(mine: SnapshotMemory) -> str:
-    """Return the changes each of which alone would have let the request through, as keys of the catalogue."""
-    short = mine.oom.short_bytes if mine.oom else None
-    if short is None:
-        return "@headroom.enough_unknown"
-    found = [one.change for one in mine.savings if one.low_bytes >= short]
-    found.sort(key=lambda change: change not in _IN_ONE_PROCESS)
-    return " ".join(f"@what_if.{change}" for change in found[:_MOST_NAMED]) or "@headroom.enough_none"
