@@ -1,12 +1,16 @@
 """However a program ends, it ends as it would have without us, and what was recorded is there."""
 
 import subprocess
+import traceback
 from pathlib import Path
 
 import pytest
 
 from tests.capture.runs import Run, command, environment, plain, record
 from uncork import readers
+from uncork.capture.inside import without_our_frames
+from uncork.capture.options import CaptureOptions, Orders
+from uncork.capture.recorder import Recorder
 
 pytestmark = pytest.mark.torch
 HERE = Path(__file__).parent
@@ -74,6 +78,22 @@ def test_tracebacks_show_no_frame_of_ours(tmp_path: Path, way: str) -> None:
     alone = plain([PROGRAM, way], cwd=HERE)
     assert "Traceback" in alone.stderr
     assert (watched.err, watched.code) == (alone.stderr, alone.returncode)
+
+
+def test_a_ctrl_c_that_falls_into_us_points_at_the_programs_line(tmp_path: Path) -> None:
+    """What ran below our guard was ours, files of Python's own library included: the traceback ends where we began."""
+    recorder = Recorder(Orders(str(tmp_path), "", CaptureOptions()))
+
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    def program() -> None:
+        recorder.guard(interrupted)
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        program()
+    shown = traceback.extract_tb(without_our_frames(caught.value, caught.value.__traceback__))
+    assert shown[-1].name == "program"
 
 
 def test_ignored_signals_stay_ignored(tmp_path: Path) -> None:

@@ -124,7 +124,13 @@ def _watch_the_end() -> None:
 
 def without_our_frames(error: BaseException, trace: Any) -> Any:
     """Return a traceback as it would be without us, and mend those of the errors it came from."""
-    kept = [one for one in _links(trace) if not one.tb_frame.f_code.co_filename.startswith(OUR_FILES)]
+    kept = []
+    for one in _links(trace):
+        code = one.tb_frame.f_code
+        if not code.co_filename.startswith(OUR_FILES):
+            kept.append(one)
+        elif code.co_name == "guard":
+            break  # what runs below is ours too (a Ctrl-C fell into it)
     for one, following in zip(kept, [*kept[1:], None], strict=True):
         one.tb_next = following
     cleaned = kept[0] if kept else trace
