@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from uncork.events import ArgColumn, EventTable, Kind, Strings
+from uncork.events import DEVICE_KINDS, ArgColumn, EventTable, Kind, Strings
 from uncork.recording import Recording
-from uncork.timeline import DEVICE_KINDS, Timeline
+from uncork.timeline import Timeline
 
 BoolArray = npt.NDArray[np.bool_]
 Change = Callable[[EventTable], EventTable | None]
@@ -208,6 +208,44 @@ def stray(table: EventTable) -> EventTable | None:
     )
 
 
+def twice(table: EventTable) -> EventTable:
+    """Return a recording that holds every event twice, as two exports in one file do."""
+    rows = np.arange(2 * len(table)) % len(table)
+    again = [
+        {
+            key: (np.concatenate([part[0], part[0] + len(table)]), np.concatenate([part[1], part[1]]))
+            for key in ("ints", "floats", "texts", "nested")
+            if (part := getattr(column, key)) is not None
+        }
+        for column in table.args.values()
+    ]
+    return replace(
+        table,
+        ts_ns=table.ts_ns[rows],
+        dur_ns=table.dur_ns[rows],
+        kind=table.kind[rows],
+        name=table.name[rows],
+        track=table.track[rows],
+        args={key: ArgColumn(**parts) for key, parts in zip(table.args, again, strict=True)},
+    )
+
+
+def reused_ids(table: EventTable) -> EventTable | None:
+    """Return a recording whose correlation ids begin again and again, as counters of few bits do."""
+    column = table.args.get("correlation")
+    if column is None or column.ints is None:
+        return None
+    rows, values = column.ints
+    return replace(table, args={**table.args, "correlation": ArgColumn(ints=(rows, values % 251))})
+
+
+def one_thread(table: EventTable) -> EventTable | None:
+    """Return a recording in which all host threads go by the same number."""
+    host = ~table.of_kind(*DEVICE_KINDS, Kind.GPU_USER_ANNOTATION)
+    tracks = np.unique(table.track[host])
+    return replace(table, track=np.where(host, tracks[0], table.track).astype(np.int32)) if len(tracks) > 1 else None
+
+
 def clock(shift_ns: int, table: EventTable) -> EventTable | None:
     """Return a recording whose device clock is off."""
     device = table.of_kind(*DEVICE_KINDS)
@@ -331,6 +369,9 @@ DAMAGES: dict[str, Damage] = {
     "twice as fast": each(partial(scaled, 0.5)),
     "whole microseconds": each(whole_microseconds),
     "stray work before": each(stray),
+    "every event twice": each(twice),
+    "ids used again": each(reused_ids),
+    "threads in one": each(one_thread),
     "device clock late": each(partial(clock, CLOCK_NS)),
     "device clock early": each(partial(clock, -CLOCK_NS)),
 }

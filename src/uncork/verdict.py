@@ -38,7 +38,7 @@ KNOWN_SHARE = 0.5
 OF_EXPLAINED = 0.9
 OF_WINDOW = 0.25
 SKEW_UNKNOWN = 0.85
-"""Communication as seen by some ranks only may be waiting for one that is not here."""
+"""Communication as seen by some ranks only may be waiting for one that is not here; so may waiting without a reason."""
 CLOSE_PAIR = 0.9
 """Which of arithmetic and memory-bound kernels leads, when they are close, depends on where some are counted."""
 
@@ -273,6 +273,7 @@ def _confidence(job: Job, share: float, quality: Sequence[Quality]) -> float:
         if one.id == "no-launch-links" and CLASSES[top] in IDLE_CLASSES:
             sure *= 1 - UNLINKED * (one.share_affected or 0.0)
     alone = len(job.ledgers) == 1 or any(one.id == "missing-ranks" for one in quality)
+    alone |= job.late is not None and bool(job.late.ranks) and job.excess is None
     if alone and CLASSES[top] is Bottleneck.COMMUNICATION:
         sure *= SKEW_UNKNOWN
     return float(min(max(sure, 0.05), 0.97))
