@@ -62,8 +62,6 @@ PAIRS = {
     "regions_everywhere": Pair("profiler-inside", None, ("train",)),  # a tenth of the step
     "one_rank_prepares": Pair("late-rank", None, launcher=TWO),
     "reduce_each_micro_batch": Pair("sync-every-micro-batch", None, launcher=TWO),
-    "reduce_one_by_one": Pair("small-collectives", None, launcher=TWO),
-    "search_for_unused": Pair("unused-parameters", None, launcher=TWO),
 }
 
 

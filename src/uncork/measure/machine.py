@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from uncork.findings import Location
+from uncork.frames import is_users
 from uncork.measure import Measurement, Rank
 
 _KINDS = (("npu", ("npu", "ascend")), ("xpu", ("xpu",)), ("mps", ("mps",)), ("hip", ("amd", "instinct", "radeon")))
@@ -27,7 +28,7 @@ class Machine(Measurement):
         batch_size: Items per batch.
         optimizer: Name of the optimizer's class, or empty.
         anomaly: Whether autograd's anomaly detection is on.
-        dataset: Where the data set's class makes an item.
+        dataset: Where the data set's class makes an item; nothing where it is not the user's.
         modelless: Whether `uncork run` watched the program and saw no module at work.
     """
 
@@ -103,7 +104,9 @@ def _flag(value: object) -> bool | None:
 
 def _dataset(settings: Mapping[str, object]) -> Location:
     file, line = settings.get("dataset_file"), _count(settings.get("dataset_line"))
-    return Location(file=file, line=line, function="__getitem__") if isinstance(file, str) and file else Location()
+    # A library's own data set, as TensorDataset, is no place of the user's to change.
+    known = isinstance(file, str) and is_users(file)
+    return Location(file=str(file), line=line, function="__getitem__") if known else Location()
 
 
 def _version(text: str) -> tuple[int, int] | None:
