@@ -121,4 +121,26 @@ def segments_map(snapshot: MemorySnapshot, device: int) -> dict[str, Any]:
             }
         )
     rest = mine[len(shown) :]
-    return {"shown": shown, "more": len(rest), "more_bytes": int(segments.size_bytes[rest].sum())}
+    return {
+        "shown": shown,
+        "more": len(rest),
+        "more_bytes": int(segments.size_bytes[rest].sum()),
+        **_filling(snapshot, mine),
+    }
+
+
+def _filling(snapshot: MemorySnapshot, mine: IntArray) -> dict[str, int]:
+    """Return how many segments are free, used in part or full, and what is free in the first two."""
+    segments, blocks = snapshot.segments, snapshot.blocks
+    used = np.bincount(
+        blocks.segment, blocks.size_bytes * (blocks.state != STATES.index("inactive")), minlength=len(segments.device)
+    )[mine].astype(np.int64)
+    size = segments.size_bytes[mine]
+    free, part = used == 0, (used > 0) & (used < size)
+    return {
+        "free": int(free.sum()),
+        "free_bytes": int(size[free].sum()),
+        "part": int(part.sum()),
+        "part_free_bytes": int((size - used)[part].sum()),
+        "full": int((~free & ~part).sum()),
+    }

@@ -21,6 +21,7 @@ _WIDEST_BAR = 40
 _IDLE_SHARE, _IDLE_BYTES = 0.12, 1 << 30
 """Of the reserve, idle at the peak: as `uncork.rules.memory.fragmentation`."""
 _MOST_SEGMENTS = 8
+_SMALLEST_SHARE = 0.005
 _WORTH_TELLING_BYTES = 1 << 20
 """Of growth per step: less is a logger's or a cache's."""
 
@@ -36,7 +37,8 @@ def memory_parts(memory: Mapping[str, Any], options: Options) -> Iterator[Render
     if memory.get("oom"):
         yield from _failure(memory["oom"], options.lang)
     if categories:
-        yield Padding(_categories(categories, options), (0, 0, 0, 2))
+        worth = [row for row in categories if options.verbose or row["share"] >= _SMALLEST_SHARE]
+        yield Padding(_categories(worth or categories, options), (0, 0, 0, 2))
     for name in ("largest", "kept"):
         rows = memory.get(name) or []
         if rows and (options.verbose or name == "largest"):
@@ -49,8 +51,9 @@ def memory_parts(memory: Mapping[str, Any], options: Options) -> Iterator[Render
         yield Padding(_savings(savings if options.verbose else savings[:_FEW], options), (0, 0, 0, 2))
     segments = memory.get("segments") or {}
     if segments.get("shown") and (options.verbose or _in_pieces(memory)):
-        yield Text(say(options.lang, "ui.memory.segments"), style="dim")
-        yield Padding(_segments(segments, options), (0, 0, 0, 2))
+        yield Text(say(options.lang, "ui.memory.segments", segments), style="dim")
+        if options.verbose and any(map(_free_between, segments["shown"])):
+            yield Padding(_segments(segments, options), (0, 0, 0, 2))
 
 
 def _failure(failed: Mapping[str, Any], lang: str) -> Iterator[RenderableType]:
@@ -71,20 +74,22 @@ def _in_pieces(memory: Mapping[str, Any]) -> bool:
 
 
 def _segments(segments: Mapping[str, Any], options: Options) -> Table:
-    """Return the largest segments as bars of one scale: in use, and free in between."""
+    """Return the segments in which most is free between blocks as bars of one scale: in use, and free."""
     table = _grid(1)
     room = max(10, options.width - 16)
-    shown = segments["shown"][:_MOST_SEGMENTS]
+    shown = sorted(filter(_free_between, segments["shown"]), key=_free_between, reverse=True)[:_MOST_SEGMENTS]
     largest = max(segment["bytes"] for segment in shown)
     for segment in shown:
         table.add_row(
             "", format_bytes(segment["bytes"]), _bar(segment, max(1, round(room * segment["bytes"] / largest)))
         )
-    rest = len(segments["shown"]) - len(shown) + segments["more"]
-    if rest:
-        left = sum(segment["bytes"] for segment in segments["shown"][len(shown) :]) + segments["more_bytes"]
-        table.add_row("", "", Text(say(options.lang, "ui.memory.more_segments", {"count": rest, "more_bytes": left})))
     return table
+
+
+def _free_between(segment: Mapping[str, Any]) -> int:
+    """Return what is free in a segment that is in use in part; of one that is wholly free nothing."""
+    used = sum(size for size, state in zip(segment["size_bytes"], segment["state"], strict=True) if state != "inactive")
+    return int(segment["bytes"] - used) if used else 0
 
 
 def _bar(segment: Mapping[str, Any], cells: int) -> Text:

@@ -30,7 +30,7 @@ def worth_of(memory: SnapshotMemory, saving: Saving | None) -> dict[str, object]
     if times is None:
         return told | {"batch": "unknown"}
     told |= {"batch": "failed" if memory.oom else "device" if memory.capacity_bytes else "same", "batch_times": times}
-    if memory.batch_ratio is not None and times < WORTH_A_LARGER_BATCH * memory.batch_ratio:
+    if not memory.oom and memory.batch_ratio is not None and times < WORTH_A_LARGER_BATCH * memory.batch_ratio:
         return told | {"batch": "as_now"}
     if memory.fixed_share is None or memory.oom or times < 1:
         return told
