@@ -17,7 +17,7 @@ HALF_BYTES = 0.5
 """Gradients in bf16 are half as large."""
 
 
-@rule(hidden_by=("no-overlap",))
+@rule(hidden_by=("no-overlap", "pipeline-bubbles"))
 def exposed_collectives(collectives: Ranks[Collectives], ledger: Ranks[StepLedger]) -> Cost | None:
     """Return the exposed time of collectives without the waiting for other ranks, mean over ranks."""
     step_ns = float(np.mean([one.mean_step_ns for one in ledger]))

@@ -15,7 +15,7 @@ HIDDEN_SHARE = 0.05
 """Part of the collectives' time that lies beside other work; TraceLens' agent asks for 70 %."""
 
 
-@rule()
+@rule(hidden_by=("pipeline-bubbles",))
 def no_overlap(collectives: Ranks[Collectives], ledger: Ranks[StepLedger]) -> Cost | None:
     """Return what could hide behind computing, on jobs on a device whose collectives hide nothing."""
     step_ns = float(np.mean([one.mean_step_ns for one in ledger]))
