@@ -1,7 +1,7 @@
 """From causes to classes: how much of a step each of the five classes could give back."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -61,6 +61,27 @@ def class_shares(ledger: StepLedger) -> Shares:
         close_pair=arithmetic > 0 and CLOSE_RATIO[0] <= bandwidth / arithmetic <= CLOSE_RATIO[1],
         unnamed=float(time["other_kernel"].sum()) / max(arithmetic + bandwidth, 1.0) if "other_kernel" in time else 0.0,
     )
+
+
+def by_roofline(ledger: StepLedger, memory_bound_share: float) -> StepLedger:
+    """Return a ledger with the part of its arithmetic that waits for memory among the memory-bound kernels.
+
+    Args:
+        ledger: Of one rank; names alone cannot tell thin matrix products from full ones.
+        memory_bound_share: Share of the arithmetic's time, by the operators' shapes.
+    """
+    if not memory_bound_share or "gemm" not in ledger.causes:
+        return ledger
+    gemm, bandwidth = ledger.causes.index("gemm"), ledger.causes.index("bandwidth")
+
+    def moved(ns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        split = ns.copy()
+        part = (ns[gemm] * memory_bound_share).astype(np.int64)
+        split[gemm] -= part
+        split[bandwidth] += part
+        return split
+
+    return replace(ledger, ns=moved(ledger.ns), part_ns=None if ledger.part_ns is None else moved(ledger.part_ns))
 
 
 def _by_class(

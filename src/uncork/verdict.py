@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from uncork.classes import CONTRIBUTES_SHARE, Shares, class_shares, excess_of
+from uncork.classes import CONTRIBUTES_SHARE, Shares, by_roofline, class_shares, excess_of
 from uncork.findings import CLASSES, Bottleneck, Finding, Message, Quality, Verdict
 from uncork.measure import Measured, Missing, Ranks, present
 from uncork.measure.collectives import Collectives
@@ -139,8 +139,10 @@ def _doubt(job: Job, main: Bottleneck, quality: Sequence[Quality]) -> Message | 
         kind = "waiting" if waits else "unexplained"
         return Message(f"verdict.undetermined.{kind}", {"unknown_share": job.unknown})
     lost = max((one.share_affected or 0.0 for one in quality if one.id == "lost-events"), default=0.0)
-    if main in IDLE_CLASSES and job.shares[main] - _hidden(job, lost) <= max(
-        job.shares[one] for one in CLASSES if one is not main
+    if (
+        lost
+        and main in IDLE_CLASSES
+        and job.shares[main] - _hidden(job, lost) <= max(job.shares[one] for one in CLASSES if one is not main)
     ):
         return Message("verdict.undetermined.lost-events", {"lost_share": lost})
     longer = _times_longer(quality)
@@ -179,7 +181,12 @@ def _job(measured: Sequence[Measured], numbers: Sequence[int]) -> Job | None:
     ]
     if not places:
         return None
-    ledgers = _typical(present([measured[place] for place in places], StepLedger))
+    bound = [
+        one.memory_bound_share if isinstance(one := measured[place].get(Headroom), Headroom) else 0.0
+        for place in places
+    ]
+    typical = _typical(present([measured[place] for place in places], StepLedger))
+    ledgers = tuple(by_roofline(ledger, share) for ledger, share in zip(typical, bound, strict=True))
     late = _lateness(measured, places, numbers, ledgers)
     per_rank = [class_shares(ledger) for ledger in ledgers]
     shares = {one: float(np.median([rank.mean[one] for rank in per_rank])) for one in CLASSES}

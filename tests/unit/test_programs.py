@@ -86,3 +86,19 @@ def test_there_are_programs_of_every_class() -> None:
     classes = [bottleneck for bottleneck, _, _ in PROGRAMS.values()]
     assert len(classes) > 50
     assert min(classes.count(one) for one in set(classes)) >= 6
+
+
+THIN = """
+    device NVIDIA A100-SXM4-80GB
+    with shapes
+    steps 5 x 10ms
+      main 0ms..0.02ms x50 every 0.2ms aten::mm SHAPES -> stream 7 0.03ms..0.22ms ampere_bf16_s16816gemm_bf16_64x64
+"""
+
+
+@pytest.mark.parametrize(("rows", "expected"), [(8, "memory"), (4096, "compute")])
+def test_products_that_only_read_their_weights_are_bound_by_memory(rows: int, expected: str) -> None:
+    """Eight rows by 12288 x 12288 bf16 weights are 302 MB in 190 us, 1.6 of the A100's 2.0 TB/s; 4096 rows compute."""
+    types = '"Input type": ["c10::BFloat16", "c10::BFloat16"]'
+    shapes = f'{{"Input Dims": [[{rows}, 12288], [12288, 12288]], {types}}}'
+    assert verdict(THIN.replace("SHAPES", shapes)).bottleneck.value == expected

@@ -2,8 +2,12 @@
 
 from dataclasses import dataclass
 
+from uncork.kernels import COMPUTE
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.operators import operator_parts
+
+NEAR_ROOF_SHARE = 0.5
+"""At half of what memory can deliver, memory holds a product up; far below, its launch or its shape does."""
 
 
 @dataclass(frozen=True)
@@ -13,10 +17,13 @@ class Headroom(Measurement):
     Args:
         known_share: Share of the device's time in operators whose least time is known.
         attained_share: Their least time over the time they took.
+        memory_bound_share: Share of the arithmetic kernels' time in those that wait for memory: moving their bytes sets
+            their least time, and they take at most twice that (thin products: one token, small batches).
     """
 
     known_share: float
     attained_share: float
+    memory_bound_share: float = 0.0
 
     @classmethod
     def of(cls, rank: Rank) -> "Headroom":
@@ -30,4 +37,14 @@ class Headroom(Measurement):
         if not held_ns:
             raise MissingEvidence("shapes")
         least_ns = sum(part.device_self_ns * (part.roofline_share or 0.0) for part in held)
-        return cls(known_share=held_ns / whole_ns, attained_share=least_ns / held_ns)
+        arithmetic = [part for part in parts if part.kernel_class in COMPUTE]
+        thin_ns = sum(
+            part.device_self_ns
+            for part in arithmetic
+            if part.compute_bound is False and (part.roofline_share or 0.0) >= NEAR_ROOF_SHARE
+        )
+        return cls(
+            known_share=held_ns / whole_ns,
+            attained_share=least_ns / held_ns,
+            memory_bound_share=thin_ns / max(sum(part.device_self_ns for part in arithmetic), 1),
+        )
