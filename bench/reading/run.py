@@ -1,7 +1,7 @@
 """Measures how fast and how small uncork reads traces, beside other readers, whole processes, in one run.
 
     python bench/reading/run.py                      # 100 MB, each tool three times
-    python bench/reading/run.py --sizes 100 500 --table docs/reading-speed.md
+    python bench/reading/run.py --sizes 100 500 --table docs/reading-speed.md   # what is written by hand there stays
     python bench/reading/run.py --sizes 2000 --only uncork  # the others want 14 GB and minutes
 
 Holistic Trace Analysis is installed by this script into an environment of its own; where that fails its rows say why.
@@ -27,6 +27,9 @@ from pathlib import Path
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 PEER = ("HolisticTraceAnalysis==0.5.0", "pandas<3")  # with pandas 3 it ends in an overflow of int16
+
+NOTES = "## Notes\n"
+"""What follows in a file of tables is written by hand."""
 
 READ = "import sys, pathlib; from uncork import readers; readers.read(pathlib.Path(sys.argv[1]))"
 PORTABLE = f"from uncork.readers import engine; engine._compiled = lambda: None; {READ}"
@@ -178,6 +181,12 @@ def machine() -> str:
     return f"{os.cpu_count()} cores ({cpu}), Python {platform.python_version()}, load {os.getloadavg()[0]:.1f}"
 
 
+def notes(table: Path) -> str:
+    """Return what stands by hand behind the tables of a file, so that new tables leave it as it is."""
+    _, mark, text = table.read_text().partition(NOTES) if table.exists() else ("", "", "")
+    return mark + text
+
+
 def main() -> None:
     """Measure and print; write the table where asked."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -210,7 +219,7 @@ def main() -> None:
         lines += table(f"{megabytes} MB, {layout}, median of {wanted.repeats}", plain.stat().st_size, rows)
     print("\n".join(lines))
     if wanted.table:
-        wanted.table.write_text("\n".join(lines))
+        wanted.table.write_text("\n".join(lines) + notes(wanted.table))
 
 
 if __name__ == "__main__":
