@@ -27,9 +27,10 @@ def test_a_failure_is_told_with_line_bytes_and_remedy():
     assert "Failed  512 MiB asked for in the forward pass  gpt.py:46 forward" in text
     assert "128 MiB free on the device · 768 MiB idle in the reserve (pieces: 1, the largest 768 MiB)" in text
     assert "short of 384 MiB" in text
-    (row,) = [line for line in text.splitlines() if line.strip().startswith("recompute the modules")]
+    row = next(line for line in text.splitlines() if line.strip().startswith("recompute the modules"))
     assert row.split("  ")[-1] == "gpt.py:88 forward · 8 calls · enough"
     assert "  1  −1.00 GiB  Out of memory" in text
+    assert "recompute the modules called at one line: frees 864 MiB … 1.00 GiB at the peak" in text
     assert "from torch.utils.checkpoint import checkpoint" in text
 
 

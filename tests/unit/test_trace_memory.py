@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.unit.rule_outcomes import found as rule_found
 from uncork import readers
 from uncork.measure import MissingEvidence, Rank
 from uncork.measure.host_memory import HostMemory
@@ -146,3 +147,35 @@ def test_r2_2_growth_names_who_keeps_what_it_made():
     found = trace_memory(*lines)
     assert found.step_bytes.tolist() == [70, 70, 140, 210]
     assert (found.keeper.op, found.kept_bytes) == ("aten::mm", 140)
+
+
+def test_what_if_from_events_and_counted_parts():
+    """Of 1000 between steps 300 are parameters and 500 state; a step adds 100 of gradients and 900 that grow."""
+    mib = 1 << 20
+    head = ['device NVIDIA A100 {"totalGlobalMem": %d}' % (4000 * mib), "steps 3 x 10ms", "  main 0ms..2ms aten::mm"]  # noqa: UP031 - braces
+    counted = [f"setting parameter_bytes {300 * mib}", f"setting gradient_bytes {300 * mib}",
+               f"setting optimizer_state_bytes {500 * mib}"]  # fmt: skip
+    found = trace_memory(
+        *head, event("0ms", 0, 1000 * mib, 2000 * mib), event("3ms", 1000 * mib, 2000 * mib, 2000 * mib),
+        event("5ms", -1000 * mib, 1000 * mib, 2000 * mib), *counted,
+    )  # fmt: skip
+    saved = {one.change: one for one in found.savings}
+    # 200 of the gradients fit beside parameters and state between steps, so 100 of what a step adds are gradients.
+    assert (saved["checkpointing"].low_bytes, saved["checkpointing"].high_bytes) == (450 * mib, 720 * mib)
+    assert saved["optimizer_8bit"].high_bytes == 375 * mib
+    assert saved["shard_2"].high_bytes == (150 + 150 + 250) * mib
+    # 90 % of 4000 less 2000 reserved are 1600 of room for what grows: 900, or 180 once recomputed.
+    assert saved["optimizer_8bit"].batch_ratio == pytest.approx(1 + (1600 + 375) / 900)
+    assert saved["checkpointing"].batch_ratio == pytest.approx((1600 + 900) / 180)
+    assert found.content()["batch_time_share"] == pytest.approx(found.fixed_share * (1 - 1 / found.batch_ratio))
+
+
+def test_a_full_device_is_told_what_would_free_most():
+    """950 of 1000 MiB reserved: recomputing frees half to four fifths of the 400 MiB that a step adds."""
+    mib = 1 << 20
+    head = ['device NVIDIA A100 {"totalGlobalMem": %d}' % (1000 * mib), "steps 3 x 10ms", "  main 0ms..2ms aten::mm"]  # noqa: UP031 - braces
+    lines = [event("0ms", 0, 500 * mib, 950 * mib), event("3ms", 400 * mib, 900 * mib, 950 * mib),
+             event("5ms", -400 * mib, 500 * mib, 950 * mib)]  # fmt: skip
+    finding = rule_found("near-capacity", "\n".join([*head, *lines]))
+    assert (finding.params["saved_low_bytes"], finding.params["saved_bytes"]) == (200 * mib, 320 * mib)
+    assert finding.params["saving"] == "@what_if.checkpointing"

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from uncork.measure import Measurement, MissingEvidence, Rank
+from uncork.measure.memory_what_if import Saving
 from uncork.measure.snapshot_memory import SnapshotMemory
 from uncork.measure.trace_memory import TraceMemory
 
@@ -17,12 +18,14 @@ class MemoryUse(Measurement):
         used_bytes: Reserved by the allocator at most; with samples, used on the device by all processes.
         allocated_bytes: In use by tensors at most, None with samples.
         capacity_bytes: What the device has.
+        savings: What other choices would have saved, as far as the recording tells.
     """
 
     source: str
     used_bytes: int
     allocated_bytes: int | None
     capacity_bytes: int
+    savings: tuple[Saving, ...] = ()
 
     @classmethod
     def of(cls, rank: Rank) -> "MemoryUse":
@@ -33,7 +36,7 @@ class MemoryUse(Measurement):
             capacity = capacity or _told_by_failure(found)
             if held and capacity:
                 source = "snapshot" if isinstance(found, SnapshotMemory) else "trace"
-                return cls(source, held, found.peak_bytes, capacity)
+                return cls(source, held, found.peak_bytes, capacity, found.savings)
         sampled = _sampled_bytes(rank)
         if sampled and capacity:
             return cls("samples", sampled, None, capacity)

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from uncork.measure.allocations import Allocations
+from uncork.measure.memory_what_if import Saving
 from uncork.measure.owners import Owner
 from uncork.snapshot import CATEGORIES, STATES, MemorySnapshot, MemoryTimeline
 
@@ -46,6 +47,27 @@ def owner_rows(owners: Sequence[Owner], whole_bytes: int) -> list[dict[str, Any]
         }
         for one in owners
     ]
+
+
+def saving_row(saving: Saving, short_bytes: int | None = None) -> dict[str, Any]:
+    """Return a saving as a plain row, and after a failure whether the request would have had room.
+
+    Args:
+        saving: What one change saves, and where.
+        short_bytes: What was missing, None where nothing failed.
+    """
+    place = saving.location
+    return {
+        "change": saving.change,
+        "saved_low_bytes": saving.low_bytes,
+        "saved_high_bytes": saving.high_bytes,
+        "enough": None if short_bytes is None else saving.low_bytes >= short_bytes,
+        "file": place and place.file,
+        "line": place and place.line,
+        "function": place and place.function,
+        "count": saving.calls or None,
+        "batch_ratio": saving.batch_ratio,
+    }
 
 
 def curve(blocks: Allocations, category: IntArray, time_ns: IntArray) -> dict[str, Any]:

@@ -12,10 +12,10 @@ from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.allocations import ALLOC, GROWS, SHRINKS
 from uncork.measure.device_history import DeviceHistory, choices, holders
 from uncork.measure.failed_request import FreePieces, OutOfMemory
-from uncork.measure.memory_views import curve, growth_bytes, owner_rows, segments_map, timeline_curve
+from uncork.measure.fixed_time import fixed_share, time_share
+from uncork.measure.memory_views import curve, growth_bytes, owner_rows, saving_row, segments_map, timeline_curve
 from uncork.measure.memory_what_if import Saving, savings, timeline_in_use
 from uncork.measure.owners import Owner
-from uncork.measure.step_ledger import StepLedger
 from uncork.snapshot import CATEGORIES, MemorySnapshot, MemoryTimeline
 
 IntArray = npt.NDArray[np.int64]
@@ -28,11 +28,6 @@ IDLE_RATIO = 1.3
 KEPT_SHARE = 0.2
 """Optimiser state of allocated, peak over what was there before, reserved over allocated, kept at the end of what is
 allocated: above these a snapshot speaks of memory."""
-
-FIXED_CAUSES = (
-    "comm", "sync", "allocator", "gc", "compile", "io", "dispatch", "tiny", "optimizer", "py_short", "py_stack",
-)  # fmt: skip
-"""Causes of the ledger that take as long for a larger batch, at best: so many launches and gradients per step."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,37 +133,23 @@ class SnapshotMemory(Measurement):
             )
         }  # fmt: skip
         whole = max(self.peak_bytes, 1)
+        fits = self.batch_ratio if self.capacity_bytes and not self.oom else None
         parts = sorted(self.peak_categories.items(), key=lambda item: -item[1])
         return {
             **plain,
             "split_idle_bytes": self.free and self.free.split_bytes,
             "idle_pieces": self.free and self.free.pieces,
             "largest_idle_bytes": self.free and self.free.largest_bytes,
-            "batch_ratio": self.batch_ratio if self.capacity_bytes and not self.oom else None,
+            "batch_ratio": fits,
+            "batch_time_share": time_share(self.fixed_share, fits),
             "step_bytes": list(self.step_bytes),
             "growth_bytes": growth_bytes(self.step_bytes),
             "categories": [{"category": word, "bytes": size, "share": size / whole} for word, size in parts if size],
             "largest": owner_rows(self.peak_owners, whole),
             "kept": owner_rows(self.kept_owners, max(self.kept_bytes, 1)),
             "oom": self._oom_content(),
-            "what_if": [self._saving_content(one) for one in self.savings],
+            "what_if": [saving_row(one, self.oom.short_bytes if self.oom else None) for one in self.savings],
             **self.views,
-        }
-
-    def _saving_content(self, saving: Saving) -> Mapping[str, Any]:
-        """Return a row: what is saved, where, and after a failure whether the request would have had room."""
-        short = self.oom.short_bytes if self.oom else None
-        place = saving.location
-        return {
-            "change": saving.change,
-            "saved_low_bytes": saving.low_bytes,
-            "saved_high_bytes": saving.high_bytes,
-            "enough": None if short is None else saving.low_bytes >= short,
-            "file": place and place.file,
-            "line": place and place.line,
-            "function": place and place.function,
-            "count": saving.calls or None,
-            "batch_ratio": saving.batch_ratio,
         }
 
     def _oom_content(self) -> Mapping[str, Any] | None:
@@ -232,7 +213,7 @@ def _of_snapshot(snapshot: MemorySnapshot, rank: Rank) -> SnapshotMemory:
         segment_frees=int(np.isin(history.action, SHRINKS).sum()),
         allocs=int((history.action == ALLOC).sum()),
         step_bytes=_at_steps(history),
-        fixed_share=_fixed_share(rank),
+        fixed_share=fixed_share(rank),
         views={"curve": curve(blocks, history.category, time_ns), "segments": segments_map(snapshot, device)},
         **holders(history),
         **choices(history, {one.index: one.memory_bytes for one in rank.recording.devices if one.memory_bytes}),
@@ -255,7 +236,7 @@ def _of_timeline(timeline: MemoryTimeline, rank: Rank) -> SnapshotMemory:
         end_categories=dict(zip(CATEGORIES, timeline.size_bytes[-1].tolist(), strict=True)),
         allocs=len(total),
         savings=savings(timeline_in_use(timeline), {word for word, used in seen if used}),
-        fixed_share=_fixed_share(rank),
+        fixed_share=fixed_share(rank),
         views={"curve": timeline_curve(timeline)},
     )
 
@@ -272,12 +253,3 @@ def _at_steps(history: DeviceHistory) -> tuple[int, ...]:
         in_step = history.kinds.optimizer[snapshot.trace.stack[history.mine[made]]]
         place = made[in_step & ~np.concatenate([[True], in_step[:-1]])] if len(made) else made
     return tuple(blocks.allocated_bytes[place].tolist())
-
-
-def _fixed_share(rank: Rank) -> float | None:
-    """Return the share of a step that does not grow with the batch, None where the recording has no timed steps."""
-    try:
-        ledger = rank.made(StepLedger)
-    except MissingEvidence:
-        return None
-    return ledger.share(*FIXED_CAUSES) if ledger.marked and ledger.mean_step_ns else None

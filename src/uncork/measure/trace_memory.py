@@ -11,16 +11,15 @@ import numpy.typing as npt
 from uncork.events import Kind
 from uncork.findings import Location
 from uncork.measure import Measurement, MissingEvidence, Rank
-from uncork.measure.memory_views import chosen, growth_bytes
+from uncork.measure.fixed_time import fixed_share, time_share
+from uncork.measure.memory_views import chosen, growth_bytes, saving_row
+from uncork.measure.memory_what_if import FULL_SHARE, MOST_BATCH_RATIO, Saving
+from uncork.measure.trace_what_if import trace_savings
 from uncork.measure.whereabouts import locate
 from uncork.timeline import Timeline
 
 IntArray = npt.NDArray[np.int64]
 
-FULL_SHARE = 0.9
-"""Of a device's memory: fuller ones are fragile (requirement R3.2)."""
-MOST_BATCH_RATIO = 16.0
-"""Beyond it other limits come first, and the estimate means nothing."""
 CPU_TYPE = 0
 """``Device Type`` of host memory (c10::DeviceType); every other number is an accelerator's."""
 
@@ -52,6 +51,7 @@ class TraceMemory(Measurement):
         known_bytes: Category → bytes that the recorder counted on the live objects (parameters, gradients, optimiser
             state); empty where it was not there, and for host memory, whose totals begin with the recording.
         capacity_bytes: Memory of the device, None where the recording does not say.
+        fixed_share: Share of a step that does not grow with the batch, None without timed steps.
     """
 
     section: ClassVar[str] = "memory"
@@ -77,6 +77,7 @@ class TraceMemory(Measurement):
     kept_bytes: int = 0
     known_bytes: Mapping[str, int] = field(default_factory=dict)
     capacity_bytes: int | None = None
+    fixed_share: float | None = None
 
     @classmethod
     def of(cls, rank: Rank) -> "TraceMemory":
@@ -116,6 +117,7 @@ class TraceMemory(Measurement):
             allocated_bytes=allocated[places],
             reserved_bytes=reserved[places] if told else np.empty(0, np.int64),
             capacity_bytes=_capacity_bytes(rank, kind, device),
+            fixed_share=fixed_share(rank),
             known_bytes=_known(rank) if kind != CPU_TYPE and not relative else {},
         )
 
@@ -131,6 +133,16 @@ class TraceMemory(Measurement):
             return None
         return min(1 + max(FULL_SHARE * self.capacity_bytes - held, 0) / swing, MOST_BATCH_RATIO)
 
+    @property
+    def savings(self) -> tuple[Saving, ...]:
+        """Return what other choices would have saved on a device, whose totals do not begin with the recording."""
+        if not self.on_device or self.relative or not self.marked:
+            return ()
+        between = int(self.step_bytes.min())
+        return trace_savings(
+            self.allocated_bytes, between, self.known_bytes, self.capacity_bytes or 0, self.reserved_peak_bytes or 0
+        )
+
     def content(self) -> Mapping[str, Any]:
         """Return the report's section on memory."""
         return {
@@ -145,6 +157,8 @@ class TraceMemory(Measurement):
             "reserved_peak_bytes": self.reserved_peak_bytes,
             "capacity_bytes": self.capacity_bytes,
             "batch_ratio": self.batch_ratio,
+            "batch_time_share": time_share(self.fixed_share, self.batch_ratio),
+            "what_if": [saving_row(one) for one in self.savings],
             "start_bytes": self.start_bytes,
             "allocated_bytes": self.end_bytes,
             "step_bytes": self.step_bytes.tolist(),

@@ -145,6 +145,8 @@ def _head(memory: Mapping[str, Any], lang: str) -> Text:
         facts.append(say(lang, "ui.memory.capacity", {"capacity_bytes": memory["capacity_bytes"]}))
     if (memory.get("batch_ratio") or 0) > WORTH_A_LARGER_BATCH:
         facts.append(say(lang, "ui.memory.batch", {"times": memory["batch_ratio"]}))
+        if memory.get("batch_time_share") is not None:
+            facts.append(say(lang, "headroom.time", {"batch_time_share": memory["batch_time_share"]}))
     if (memory.get("growth_bytes") or 0) >= _WORTH_TELLING_BYTES:
         facts.append(say(lang, "ui.memory.growth", {"growth_bytes": memory["growth_bytes"]}))
     return line.append("  " + " · ".join(facts), style="dim") if facts else line

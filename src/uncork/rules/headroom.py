@@ -1,8 +1,9 @@
 """What saved memory is worth: bytes at the peak, how much larger a batch would fit, and the time that could give."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from uncork.locale import say
+from uncork.locale import named, say
+from uncork.measure.fixed_time import time_share
 from uncork.measure.memory_what_if import Saving
 from uncork.measure.snapshot_memory import SnapshotMemory
 
@@ -13,29 +14,39 @@ _MOST_NAMED = 3
 
 def best_saving(memory: SnapshotMemory, *changes: str) -> Saving | None:
     """Return the saving of some changes whose range lies highest, None where none of them frees anything."""
-    found = [one for one in memory.savings if one.change in changes]
+    return best_of(memory.savings, *changes)
+
+
+def best_of(savings: Sequence[Saving], *changes: str) -> Saving | None:
+    """Return the same of savings given."""
+    found = [one for one in savings if one.change in changes]
     return max(found, key=lambda one: one.low_bytes + one.high_bytes, default=None)
 
 
-def worth(low_bytes: int, high_bytes: int) -> dict[str, object]:
-    """Return the parameters of a finding that say how much memory would be saved; `spoken` makes a sentence of them."""
-    return {"saved_low_bytes": low_bytes, "saved_bytes": high_bytes}
+def worth(low_bytes: int, high_bytes: int, change: str = "") -> dict[str, object]:
+    """Return the parameters of a finding that say how much memory would be saved; `spoken` makes a sentence of them.
+
+    Args:
+        low_bytes: At least.
+        high_bytes: At most.
+        change: What saves it, where that is not what the finding is about.
+    """
+    told: dict[str, object] = {"saved_low_bytes": low_bytes, "saved_bytes": high_bytes}
+    return told | {"saving": f"@what_if.{change}"} if change else told
 
 
 def worth_of(memory: SnapshotMemory, saving: Saving | None) -> dict[str, object]:
     """Return the same of a saving, and how much larger a batch would fit; nothing where there is none."""
     if saving is None:
         return {}
-    told, times = worth(saving.low_bytes, saving.high_bytes), saving.batch_ratio
+    told, times = worth(saving.low_bytes, saving.high_bytes, saving.change), saving.batch_ratio
     if times is None:
         return told | {"batch": "unknown"}
     told |= {"batch": "failed" if memory.oom else "device" if memory.capacity_bytes else "same", "batch_times": times}
     if not memory.oom and memory.batch_ratio is not None and times < WORTH_A_LARGER_BATCH * memory.batch_ratio:
         return told | {"batch": "as_now"}
-    if memory.fixed_share is None or memory.oom or times < 1:
-        return told
-    # A step of r times the batch holds the fixed part once: 1 − 1/r of it per sample is gone, if the rest only grows.
-    return told | {"batch_time_share": memory.fixed_share * (1 - 1 / times)}
+    share = None if memory.oom else time_share(memory.fixed_share, times)
+    return told if share is None else told | {"batch_time_share": share}
 
 
 def enough(memory: SnapshotMemory) -> str:
@@ -54,7 +65,9 @@ def spoken(params: Mapping[str, object], lang: str) -> str:
     if not isinstance(low, int) or not isinstance(high, int) or not high:
         return ""
     key = "frees_one" if low == high else "frees" if low else "frees_most"
-    parts = [say(lang, f"headroom.{key}", params)]
+    params = named(params, lang)
+    frees = say(lang, f"headroom.{key}", params)
+    parts = [say(lang, "headroom.by", {"saving": params["saving"], "frees": frees}) if "saving" in params else frees]
     if params.get("batch") == "unknown":
         parts.append(say(lang, "headroom.batch_unknown"))
     elif isinstance(times, (int, float)) and (params.get("batch") == "failed" or times >= WORTH_A_LARGER_BATCH):

@@ -3,6 +3,7 @@
 from uncork.findings import Cost, Evidence, Gain, Location
 from uncork.measure import Ranks
 from uncork.measure.memory_use import MemoryUse
+from uncork.rules.headroom import best_of, worth
 from uncork.rules.rule import rule
 
 FULL_SHARE = 0.9
@@ -16,6 +17,7 @@ def near_capacity(use: Ranks[MemoryUse]) -> Cost | None:
     share = mine.used_bytes / mine.capacity_bytes
     if share < FULL_SHARE:
         return None
+    best = best_of(mine.savings, "checkpointing", "checkpointing_calls", "chunked_loss", "optimizer_8bit")
     return Cost(
         ns_per_step=0,
         gain=Gain(0.0, 0.0),
@@ -31,5 +33,6 @@ def near_capacity(use: Ranks[MemoryUse]) -> Cost | None:
             "used_share": share,
             "capacity_bytes": mine.capacity_bytes,
             "free_bytes": max(mine.capacity_bytes - mine.used_bytes, 0),
+            **(worth(best.low_bytes, best.high_bytes, best.change) if best else {}),
         },
     )
