@@ -1,0 +1,82 @@
+"""GrowingInputs: matrix products that get a few more rows at each call, for what the calls before computed already."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+
+from uncork.measure import Measurement, MissingEvidence, Rank
+from uncork.measure.operator import Operator
+from uncork.measure.operators import OperatorTable, deep_parts, operator_parts
+
+LEAST_LENGTHS = 16
+"""Lengths without a gap between them that texts of any length do not have by chance."""
+_PRODUCTS = frozenset({"aten::mm", "aten::addmm"})
+
+
+@dataclass(frozen=True)
+class GrowingInputs(Measurement):
+    """Products of one weight with inputs of 16, 17, 18 … rows.
+
+    Args:
+        repeated_share: Share of the steps' time in which rows were computed that the call before had computed.
+        lengths: Number of different inputs.
+        first_rows: Rows of the shortest.
+        last_rows: Rows of the longest.
+        more_rows: Rows that each has more than the one before.
+        largest: The product that takes most, None where there is none.
+    """
+
+    repeated_share: float
+    lengths: int
+    first_rows: int
+    last_rows: int
+    more_rows: int
+    largest: Operator | None
+
+    @classmethod
+    def of(cls, rank: Rank) -> "GrowingInputs":
+        """Return the growing products of a rank, in shares of the recording that knows shapes."""
+        table = rank.made(OperatorTable)
+        apart = rank.deep is not rank.timeline
+        parts = deep_parts(rank) if apart else operator_parts(rank)
+        if not any(part.sizes for part in parts):
+            raise MissingEvidence("shapes")
+        step_ns = int(rank.deep.steps.dur_ns.sum()) if apart else table.step_ns
+        runs = _runs(part for part in parts if part.name in _PRODUCTS and part.phase == "forward")
+        total = 0.0
+        largest: tuple[float, list[Operator]] = (0.0, [])
+        for run in runs:
+            step = _rows(run[1]) - _rows(run[0])
+            repeated = sum(table.weight_ns(part) * (1 - step / _rows(part)) for part in run[1:])
+            total += repeated
+            largest = max(largest, (repeated, run), key=lambda one: one[0])
+        run = largest[1]
+        return cls(
+            repeated_share=min(total / step_ns, 1.0) if step_ns else 0.0,
+            lengths=len(run),
+            first_rows=_rows(run[0]) if run else 0,
+            last_rows=_rows(run[-1]) if run else 0,
+            more_rows=_rows(run[1]) - _rows(run[0]) if run else 0,
+            largest=max(run, key=table.weight_ns, default=None),
+        )
+
+
+def _rows(part: Operator) -> int:
+    return int(str(part.sizes["m"]))
+
+
+def _runs(products: Iterable[Operator]) -> list[list[Operator]]:
+    """Return products of one place and weight with inputs of n, n + d, n + 2 d … rows, equally often, in that order."""
+    places: defaultdict[tuple[object, ...], list[Operator]] = defaultdict(list)
+    for part in products:
+        if {"m", "n", "k"} <= part.sizes.keys():
+            places[part.name, part.module, part.place, part.sizes["n"], part.sizes["k"]].append(part)
+    found = []
+    for run in places.values():
+        run.sort(key=_rows)
+        steps = {_rows(after) - _rows(before) for before, after in pairwise(run)}
+        is_even = len({part.calls for part in run}) == 1
+        if len(run) >= LEAST_LENGTHS and len(steps) == 1 and is_even and steps.pop() > 0:
+            found.append(run)
+    return found
