@@ -14,16 +14,18 @@ from uncork.compare import compare
 from uncork.errors import UncorkError
 from uncork.findings import Bottleneck, Location
 from uncork.locale import say
-from uncork.measure.views.steps_view import StepsView
+from uncork.measure.views.steps_view import StepsView, phases
 from uncork.pipeline import analyze_recordings
 from uncork.render import Options, renderers
 from uncork.render.evidence import view_of
 from uncork.render.html import render, render_compared
 from uncork.report import Report, to_json
 from uncork.testing import sketch
+from uncork.units import format_bytes
 
 pytestmark = pytest.mark.web
 MS = 1_000_000
+_CHECK = "axe.run().then(all => all.violations.map(one => [one.id, one.nodes.map(node => node.html.slice(0, 90))]))"
 SHOWN = "<img src=x onerror=window.broken=1></script>\\u202eevil\U0001f600"
 
 
@@ -195,6 +197,90 @@ def test_the_flame_graph_widths_are_device_times(new_page: Any, html: Path) -> N
     assert "12.4 ms · 100 %" in text
 
 
+def test_a_box_of_the_flame_graph_leads_to_its_events(new_page: Any, html: Path) -> None:
+    """From the kernel's box, found by name, to the line that launched it and to its four events in the timeline."""
+    page = new_page().open(html, "view=flame")
+    page.tab.locator(".flame .link").first.click()  # the call-out: the leaf with more than half of the device time
+    details = page.tab.locator(".flame .details")
+    assert "cudnn_conv_kernel" in details.inner_text()
+    details.get_by_role("button", name=say("en", "page.in_timeline")).click()
+    page.tab.wait_for_selector("canvas.lanes")
+    assert page.tab.locator(".timeline input").input_value() == "cudnn_conv_kernel"
+    assert say("en", "page.search.found", {"count": 4}) in page.tab.locator(".timeline .bar").inner_text()
+    page.tab.keyboard.press("2")
+    page.tab.focus(".flame-lanes")
+    page.tab.keyboard.press("ArrowRight")
+    assert "train.py:12 step" in page.tab.locator(".flame .details dd").first.inner_text()
+
+
+def test_rows_are_grouped_and_copied(new_page: Any, html: Path, report: Report) -> None:
+    """By line: what lines 12 take together, in calls and self time; copied as CSV with plain figures, as Markdown."""
+    page = new_page(permissions=["clipboard-read", "clipboard-write"]).open(html, "view=tables&table=operators")
+    rows = [row for row in report.tables["operators"] if row.get("file") == "train.py"]
+    page.tab.locator(".tables .choice select").select_option("place")
+    page.tab.get_by_role("button", name="CSV").click()
+    page.tab.get_by_role("button", name=say("en", "page.copied")).wait_for()
+    head, *lines = page.tab.evaluate("navigator.clipboard.readText()").splitlines()
+    columns = head.split(",")
+    (line,) = [line.split(",") for line in lines if "train.py:12" in line]
+    for column in ("calls_per_step", "device_self_ns", "cpu_self_ns"):
+        assert float(line[columns.index(column)]) == sum(row[column] for row in rows), column
+    page.tab.get_by_role("button", name="Markdown").click()
+    page.tab.wait_for_timeout(100)
+    assert page.tab.evaluate("navigator.clipboard.readText()").startswith(f"| {say('en', 'column.name')} | ")
+
+
+def test_a_snapshot_shows_who_held_memory(new_page: Any, tmp_path: Path, axe: str) -> None:
+    """Owners at the peak with their bytes as the JSON has them, the peak's moment, the line of the largest."""
+    lines = (
+        *("reserved 8GiB", "alloc weight 1GiB model.py:8:__init__", "alloc kept 3GiB model.py:31:forward"),
+        *(
+            "free kept torch::autograd::Engine::thread_main",
+            "step AdamW",
+            "alloc moment 2GiB torch/optim/adamw.py:9:step",
+        ),
+    )
+    report = analyze_recordings(sketch("\n".join(f"snapshot {line}" for line in lines)), views=True)
+    path = tmp_path / "memory.html"
+    path.write_text(render(report, Options()), "utf-8")
+    page = new_page().open(path, "view=memory")
+    text = page.tab.locator("div.memory").inner_text()
+    assert report.memory is not None
+    assert [one["category"] for one in report.memory["categories"]]
+    for one in report.memory["categories"]:
+        assert format_bytes(one["bytes"]) in text, one["category"]
+    assert "4.00 GiB at" in text
+    assert "model.py:31 forward" in text
+    assert page.tab.locator("svg.area line.peak").count() == 1
+    page.tab.evaluate(axe)
+    assert page.tab.evaluate(_CHECK) == []
+    assert page.errors == []
+
+
+def test_steps_out_of_line_are_told_apart(new_page: Any, tmp_path: Path) -> None:
+    """A first step of three times the median is pale, one of four times later is outlined; the mean leaves both out."""
+    whole = np.array([30, *[10] * 7, 40]) * MS
+    steps = StepsView(tuple("123456789"), phases(whole), ("gemm",), whole[None], whole)
+    path = tmp_path / "steps.html"
+    path.write_text(render(replace(starved_report(), views={"Shown": {0: {"StepsView": steps}}}), Options()), "utf-8")
+    page = new_page().open(path, "view=steps")
+    assert page.tab.locator("g.step").evaluate_all("all => all.map(one => one.classList[1])") == [
+        *("warm_up", *["steady"] * 7, "outlier"),
+    ]
+    assert page.tab.locator("g.step rect.outlier").count() == 1
+    assert page.tab.locator(".means h3").inner_text() == f"{say('en', 'page.steps.mean', {'steps': 7})} 10.0 ms"
+
+
+def test_about_says_what_was_recorded_and_what_lacks(new_page: Any, html: Path, report: Report) -> None:
+    """Flags, what the recording lacks with how to record it, and the meaning of the words."""
+    page = new_page().open(html, "view=about")
+    text = page.tab.locator(".about").inner_text()
+    lacks = {what for lack in report.not_assessed if report.applies(lack) for what in lack.missing}
+    assert lacks
+    for key in (*(f"missing.{what}" for what in lacks), "page.flag.shapes", "page.glossary.exposed.means"):
+        assert say("en", key) in text, key
+
+
 def test_every_place_is_reached_by_keys(new_page: Any, html: Path) -> None:
     """Tab leads to the views, arrows from one to the next; in the timeline arrows select, Enter folds, N goes on."""
     page = new_page().open(html)
@@ -303,9 +389,6 @@ def test_hostile_names_are_shown_as_text(new_page: Any, html: Path) -> None:
     assert "x" * 500 not in raw
 
 
-_CHECK = "axe.run().then(all => all.violations.map(one => [one.id, one.nodes.map(node => node.html.slice(0, 90))]))"
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("view", ["timeline", "flame", "tables", "memory", "steps", "ranks", "about"])
 def test_no_accessibility_violation(new_page: Any, html: Path, axe: str, view: str, scheme: str) -> None:
@@ -393,7 +476,7 @@ def test_ranks_the_page_has_no_room_for_are_named(
     assert told in page.tab.locator("p.rank").inner_text()
 
 
-def test_many_ranks_are_squares(new_page: Any, tmp_path: Path) -> None:
+def test_many_ranks_are_squares(new_page: Any, tmp_path: Path, axe: str) -> None:
     """Seventy ranks: a square each, darkest where its own work takes longest; bars of the three shown."""
     steps = {
         number: StepsView(
@@ -410,12 +493,14 @@ def test_many_ranks_are_squares(new_page: Any, tmp_path: Path) -> None:
     assert shades == ["0%"] * 69 + ["100%"]
     assert page.tab.locator(".heat li").last.get_attribute("aria-label") == "rank 69: 80.0 ms"
     assert page.tab.locator(".rankbars li").count() == 3
+    page.tab.evaluate(axe)
+    assert page.tab.evaluate(_CHECK) == []
     page.tab.locator(".heat-what select").select_option("comm_wait")
     assert page.tab.locator(".heat li").last.get_attribute("aria-label") == "rank 69: 10.0 ms"
     assert page.errors == []
 
 
-def test_a_comparison_is_the_first_view(new_page: Any, report: Report, tmp_path: Path) -> None:
+def test_a_comparison_is_the_first_view(new_page: Any, report: Report, tmp_path: Path, axe: str) -> None:
     """Compared with a report whose step took twice as long: the sentence on top, and the view that says what moved."""
     before = replace(
         report,
@@ -430,6 +515,8 @@ def test_a_comparison_is_the_first_view(new_page: Any, report: Report, tmp_path:
     sentence = say("en", comparison.sentence.id, comparison.sentence.params)
     assert page.tab.locator(".compared:visible h2").inner_text() == sentence
     assert page.tab.locator("[role=tab][aria-selected=true]").inner_text() == say("en", "page.tab.compare")
+    page.tab.evaluate(axe)
+    assert page.tab.evaluate(_CHECK) == []
     text = page.tab.locator(".compare").text_content()
     assert "▾ −6.00 ms" in text
     assert say("en", "compare.new") in text

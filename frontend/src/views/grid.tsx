@@ -63,7 +63,7 @@ export function Grid({ id, columns, rows, marks = {}, groups = [], pick, pickLab
             }}
           />
         )}
-        {groups.length > 0 && rows.length > FEW && (
+        {groups.length > 0 && (
           <label class="choice">
             {say('page.group_by')}{' '}
             <select value={group} onChange={event => setGroup(event.currentTarget.value)}>
