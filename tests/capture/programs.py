@@ -31,6 +31,20 @@ def own_profiler():
     train(20)
 
 
+def files_limited():
+    """Train where no file may grow beyond ten kilobytes, as on a disk that is full."""
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))
+    train(20)
+
+
+def always_profiled():
+    """Train with a profiler of one's own from begin to end."""
+    with torch.autograd.profiler.profile():
+        train(20)
+
+
 def own_cprofile():
     """Train under a cProfile of one's own."""
     import cProfile

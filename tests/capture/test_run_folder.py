@@ -144,6 +144,9 @@ def test_cut_lines_and_damaged_parts_are_left_out(folder: Path) -> None:
     [
         ("torch-not-imported", 0, "never imported torch"),
         ("torch-too-old", 0, "older than 2.3"),
+        ("disk-full", 12, "disk was full"),
+        ("recorder-fault", 12, "a fault of its own"),
+        ("user-profiler", 12, "profiler of its own"),
         ("too-short", 4, "ended after 4 steps"),
         ("no-steps", 0, "No training or inference step"),
     ],

@@ -182,6 +182,15 @@ def test_own_cprofile_is_left_alone(tmp_path: Path) -> None:
     assert "user-cprofile" in run.told(0)["notes"]
 
 
+@pytest.mark.parametrize(("program", "problem"), [("files_limited", "disk-full"), ("always_profiled", "user-profiler")])
+def test_what_could_not_be_recorded_says_why(tmp_path: Path, program: str, problem: str) -> None:
+    """Twenty steps are enough, so it is not "too short": files may not grow, or a profiler of the program's own ran."""
+    run = record(tmp_path / "run", [PROGRAMS, program], cwd=HERE)
+    alone = plain([PROGRAMS, program], cwd=HERE)
+    assert (run.out, run.err, run.code) == (alone.stdout, alone.stderr, 0)
+    assert run.result()["problem"] == run.told()["problem"] == problem
+
+
 def test_steps_of_many_calls_are_recorded_without_stacks(tmp_path: Path) -> None:
     """A step of a quarter of a million Python calls would fill memory with stacks: they are left out, and we say so."""
     run = record(tmp_path / "run", [PROGRAMS, "chatty"], cwd=HERE)

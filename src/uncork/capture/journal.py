@@ -1,5 +1,7 @@
 """Journal: what a process tells of its recording, written so that a kill at any moment leaves a whole file."""
 
+import contextlib
+import errno
 import sys
 import traceback
 from collections import deque
@@ -15,6 +17,9 @@ from uncork.capture.options import Orders, package_folder
 
 STEPS_KEPT = 4096
 """Steps whose times are kept for steps.json: the windows of both passes lie well inside."""
+
+FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
+"""A full disk, a limit on the size of files, a quota."""
 
 MOST_COUNTS = 8
 """Counts of what modules hold: each takes milliseconds (2.4 ms for a GPT of four blocks, capture study, section 9)."""
@@ -46,9 +51,13 @@ class Journal:
             self.notes.append(what)
 
     def fault(self) -> None:
-        """Remember the fault that is being handled."""
+        """Remember the fault that is being handled; an empty file can say which where a full disk takes no text."""
+        error = sys.exc_info()[1]
+        kind = "disk-full" if isinstance(error, OSError) and error.errno in FULL else "recorder-fault"
         self.faults.append(traceback.format_exc(limit=8))
-        self.note("recorder-fault")
+        self.note(kind)
+        with contextlib.suppress(OSError):
+            (Path(self._orders.folder) / kind).touch()
 
     def count(self, modules: Mapping[str, Any]) -> None:
         """Count what each module holds; after the last update of a step all gradients and state are there."""

@@ -6,6 +6,7 @@ start (a second of CPU time), and its ``stop`` builds Python events nobody reads
 
 import contextlib
 import ctypes
+import errno
 import os
 import sys
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from typing import Any
 
 BYTES_PER_EVENT_LIGHT, BYTES_PER_EVENT_DEEP = 290, 615
 """Size of one operator in the exported JSON, measured (capture study, section 6)."""
+ENDING_BYTES = 64
 LOG_LEVEL_ERROR = 2
 """c10's level that leaves warnings out."""
 
@@ -105,7 +107,7 @@ class TraceProbe(Probe):
         results = self._disable()
         part = path.with_name(f".{path.name}")
         results.save(str(part))
-        size = part.stat().st_size
+        size = whole_size(part)
         part.replace(path)
         deep = any(self._asked.values())
         return {"trace_bytes": size, "events": size // (BYTES_PER_EVENT_DEEP if deep else BYTES_PER_EVENT_LIGHT)}
@@ -185,6 +187,21 @@ class _Quiet:
         """Set the level back."""
         if self._level is not None:
             self._level.value = self._before
+
+
+def whole_size(path: Path) -> int:
+    """Return the size of a JSON file; torch does not say that it could not write it to its end."""
+    part = path.with_name(f"{path.name}.tmp")  # what newer ones write first, and leave where the disk is full
+    if path.exists():
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(size - ENDING_BYTES, 0))
+            if file.read().rstrip().endswith(b"}"):
+                return size
+    if path.parent.is_dir():
+        path.unlink(missing_ok=True)
+        part.unlink(missing_ok=True)
+    raise OSError(errno.ENOSPC, "a trace could not be written to its end", str(path))
 
 
 def _without_python_events(torch: Any, *, stacks: bool) -> Any:

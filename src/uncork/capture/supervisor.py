@@ -39,8 +39,8 @@ class CaptureResult:
         folder: The run folder.
         exit_code: The program's exit code as a shell shows it (128 + n for signal n).
         signal: The signal that ended it, or None.
-        problem: Id of what prevents an analysis (``torch-not-imported torch-too-old too-short no-steps``), a key
-            ``note.<id>`` of the catalogue, or empty.
+        problem: Id of what prevents an analysis (``torch-not-imported torch-too-old disk-full recorder-fault
+            user-profiler too-short no-steps``), a key ``note.<id>`` of the catalogue, or empty.
         leads: This process reports; other ranks' processes of a launcher stay silent.
         stopped_by_us: The program was ended by a limit that the user asked for.
     """
@@ -238,11 +238,17 @@ def _problem(folder: Path, job: Job) -> str:
     names = (RunFolder.LIGHT, RunFolder.DEEP, RunFolder.FUNCTIONS)
     if any((home / name).is_file() for home in homes for name in names):
         return ""
-    return "too-short" if any(_steps_seen(home) for home in homes) else "no-steps"
+    for fault in ("disk-full", "recorder-fault"):
+        if (folder / fault).exists():
+            return fault
+    told = [_told(home) for home in homes]
+    if any(one.get("user_profiler") for one in told):
+        return "user-profiler"
+    return "too-short" if any(one.get("steps_seen") for one in told) else "no-steps"
 
 
-def _steps_seen(home: Path) -> int:
+def _told(home: Path) -> dict[str, Any]:
     try:
-        return int(json.loads((home / RunFolder.RECORDING).read_text(encoding="utf-8"))["steps_seen"])
-    except (OSError, ValueError, KeyError):
-        return 0
+        return dict(json.loads((home / RunFolder.RECORDING).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return {}

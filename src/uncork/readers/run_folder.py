@@ -31,6 +31,14 @@ from uncork.recording import (
 
 ORDER = 5
 """Asked first: a folder is nobody else's."""
+EMPTY = {
+    "torch-not-imported": "run_without_torch",
+    "torch-too-old": "run_of_old_torch",
+    "disk-full": "run_on_full_disk",
+    "recorder-fault": "run_with_fault",
+    "user-profiler": "run_with_profiler",
+}
+"""What prevented a recording → what the reader says of it."""
 MOST_TEXT_BYTES = 256 << 20
 MOST_ROWS = 2_000_000
 
@@ -62,11 +70,9 @@ def read(path: Path, progress: Progress | None = None) -> list[Recording]:
 
 def _emptiness(path: Path, about: Mapping[str, Any], found: list[Recording]) -> UnreadableError:
     """Return why a run folder is empty, and what to do next."""
-    problem = about.get("problem")
-    if problem == "torch-not-imported":
-        return UnreadableError("run_without_torch", path=path)
-    if problem == "torch-too-old":
-        return UnreadableError("run_of_old_torch", path=path)
+    known = EMPTY.get(str(about.get("problem")))
+    if known is not None:
+        return UnreadableError(known, path=path)
     steps = max((one.run.steps_seen for one in found if one.run), default=0)
     if steps:
         return UnreadableError("run_too_short", path=path, steps=steps)
