@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from uncork.events import Kind
+from uncork.events import Kind, distinct
 from uncork.frames import is_users_frame, split_frame
 from uncork.intervals import contains
 from uncork.nesting import HostSlices
@@ -155,10 +155,10 @@ class CallTree:
         """Return the last maker of each node's number on the forward thread that its ``Fwd thread id`` means."""
         host, found = self.host, np.full(len(nodes), -1, np.int64)
         threads = self._forward_thread[nodes]
-        for thread in np.unique(threads):
+        for thread in sorted(set(threads.tolist())):
             asked = np.flatnonzero(threads == thread)
             best, most = found[asked], -1
-            for track in np.unique(host.track[makers]):
+            for track in distinct(host.track[makers], len(self.timeline.events.tracks))[0]:
                 candidates = makers[host.track[makers] == track]
                 answer = self._last_before(candidates, nodes[asked])
                 if (hits := int((answer >= 0).sum())) > most:
@@ -183,7 +183,7 @@ class CallTree:
         again = self.is_op & (self.node >= 0) & ~self._named_node & (self.sequence >= 0) & (self._forward_thread <= 0)
         module = self.timeline.named(MODULE_NAME) & (self.node >= 0)
         # A second derivative (create_graph) numbers the operators of nearly every node, a checkpoint those of one.
-        if len(np.unique(self.node[again])) > MOST_CHECKPOINT_NODES_SHARE * self._is_node.sum():
+        if len(distinct(self.node[again], len(self.host))[0]) > MOST_CHECKPOINT_NODES_SHARE * self._is_node.sum():
             in_checkpoint = self.inherit(np.where(self.timeline.named(CHECKPOINT), 1, -1)) > 0
             again &= in_checkpoint | (self.inherit(np.where(module, 1, -1)) > 0)
         # The operators below the marked ones carry no mark of their own; a node nested in them is backward again.
@@ -239,11 +239,13 @@ class CallTree:
         """Return the paths made of class and number of each module around a frame, outermost first."""
         table, host = self.timeline.events, self.host
         own = np.full(len(host), -1, np.int64)
-        above = self.parent_value(self.inherit(np.where(np.isin(np.arange(len(host)), rows), np.arange(len(host)), -1)))
+        itself = own.copy()
+        itself[rows] = rows
+        above = self.parent_value(self.inherit(itself))
         known: dict[tuple[int, int], int] = {}
         paths: list[str] = []
         depth = host.depth[rows]
-        for level in np.unique(depth):
+        for level in sorted(set(depth.tolist())):
             at = rows[depth == level]
             outer = np.where(above[at] >= 0, own[np.maximum(above[at], 0)], -1)
             pairs, back = np.unique(np.stack([outer, host.name[at]]), axis=1, return_inverse=True)

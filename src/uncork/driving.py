@@ -32,6 +32,9 @@ torch 1.13 record them; functions with a backward pass of their own enclose up t
 
 _NAMESPACE = re.compile("::")
 
+_OVERHEAD = np.array([kind in OVERHEAD for kind in (*CLASSES, "")])
+"""By class; the last stands for what is of none, -1."""
+
 STALL_NS = 5_000_000
 """Longer than any call in PyTorch's Python that records nothing below it; time slices of a busy machine are 3 ms up."""
 
@@ -58,7 +61,7 @@ class HostThreads:
         )
         self.frame = self.kind == Kind.PYTHON_FUNCTION
         self.tracks = driving_tracks(timeline)
-        self.driving = np.isin(host.track, np.array(self.tracks, np.int64))
+        self.driving = on_driving_tracks(timeline)
         self.prepares = timeline.named(prepares_input, *SPEAKING)
         self.writes = self.frame & timeline.named(writes_out, *SPEAKING)
         self.writes |= timeline.named(INPUT_OUTPUT_REGION, Kind.CPU_OP, Kind.USER_ANNOTATION)
@@ -71,7 +74,7 @@ class HostThreads:
     @property
     def overhead(self) -> BoolArray:
         """Return which slices are of a class whose own time is never work on data."""
-        found: BoolArray = self.is_op & np.isin(self.of_class, [CLASSES.index(kind) for kind in OVERHEAD])
+        found: BoolArray = self.is_op & _OVERHEAD[self.of_class]
         return found
 
     def call(self, pattern: re.Pattern[str]) -> BoolArray:
@@ -129,6 +132,15 @@ def driving_tracks(timeline: Timeline) -> list[int]:
     drive[device.launch[device.launch >= 0]] = True
     tracks, _ = distinct(host.track[drive], len(timeline.events.tracks))
     return sorted({timeline.main_track, *tracks.tolist()})
+
+
+@once
+def on_driving_tracks(timeline: Timeline) -> BoolArray:
+    """Return which host slices are on the threads that drive a step."""
+    drives = np.zeros(len(timeline.events.tracks) + 1, bool)  # the last stands for "no track", -1
+    drives[driving_tracks(timeline)] = True
+    found: BoolArray = drives[timeline.host.track]
+    return found
 
 
 def enclosing(host: HostSlices, wanted: BoolArray) -> BoolArray:

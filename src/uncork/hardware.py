@@ -5,7 +5,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import resources
+from pathlib import Path
 
 from uncork.recording import Device
 
@@ -63,7 +63,8 @@ def peaks(name: str) -> Peaks | None:
     folded = fold(name)
     if not folded or _UNKNOWABLE.search(folded):
         return None
-    return next((found for patterns, found in _table() if any(pattern.search(folded) for pattern in patterns)), None)
+    known = (_block(place) for place in range(len(_blocks())))
+    return next((found for patterns, found in known if any(pattern.search(folded) for pattern in patterns)), None)
 
 
 def peaks_of(devices: tuple[Device, ...]) -> Peaks | None:
@@ -92,12 +93,15 @@ def fold(name: str) -> str:
 
 
 @cache
-def _table() -> tuple[tuple[tuple[re.Pattern[str], ...], Peaks], ...]:
-    text = resources.files("uncork").joinpath("hardware.toml").read_text("utf-8")
-    return tuple(
-        (tuple(re.compile(pattern) for pattern in entry["match"]), _entry(entry))
-        for entry in tomllib.loads(text)["device"]
-    )
+def _blocks() -> list[str]:
+    """Return the table's text, one part per device: none is read before it is asked for."""
+    return Path(__file__).with_name("hardware.toml").read_text("utf-8").split("\n[[device]]\n")[1:]
+
+
+@cache
+def _block(place: int) -> tuple[tuple[re.Pattern[str], ...], Peaks]:
+    entry = tomllib.loads(_blocks()[place])
+    return tuple(re.compile(pattern) for pattern in entry["match"]), _entry(entry)
 
 
 def _entry(entry: Mapping[str, object]) -> Peaks:

@@ -21,8 +21,12 @@ start here:
 """
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of the whole command line."""
+def parser(verbs: Sequence[str] = VERBS) -> argparse.ArgumentParser:
+    """Return the parser of the command line.
+
+    Args:
+        verbs: Those that it knows: all, or the one that was asked for, which spares loading the others.
+    """
     top = argparse.ArgumentParser(
         prog="uncork",
         description="Why is this PyTorch job slow or out of memory, and what do I change?",
@@ -32,9 +36,9 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"uncork {__version__}")
     top.add_argument("--lang", choices=("en", "zh"), help="language (default: the locale's)")
-    verbs = top.add_subparsers(dest="verb", metavar="VERB", required=True)
-    for verb in VERBS:
-        import_module(f"uncork.cli.{verb}").add(verbs)
+    subparsers = top.add_subparsers(dest="verb", metavar="VERB", required=True)
+    for verb in verbs:
+        import_module(f"uncork.cli.{verb}").add(subparsers)
     return top
 
 
@@ -42,7 +46,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Return the exit code: 0 analysed, 1 a gate failed, 2 unusable input; of ``run``, the program's own."""
     arguments = None
     try:
-        arguments = parser().parse_args(argv)
+        words = sys.argv[1:] if argv is None else argv
+        verb = next((word for word in words if not word.startswith("-")), "")
+        arguments = parser([verb] if verb in VERBS else VERBS).parse_args(words)
         code: int = arguments.act(arguments)
         sys.stdout.flush()
     except UncorkError as fault:

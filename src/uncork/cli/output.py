@@ -86,7 +86,7 @@ def wants_page(arguments: argparse.Namespace) -> bool:
 
 def emit(report: Report, arguments: argparse.Namespace, run: str = "") -> None:
     """Write the report in every form that was asked for, and to the terminal unless told to be quiet."""
-    from uncork.render import renderers
+    from uncork.render import renderer
 
     chosen = options(arguments, run)
     known = report.run.get("ranks", ())
@@ -97,10 +97,10 @@ def emit(report: Report, arguments: argparse.Namespace, run: str = "") -> None:
     wanted += [_export(text) for text in arguments.export]
     for form, target in wanted:
         if target:
-            write(target, renderers()[form](report, chosen))
+            write(target, renderer(form)(report, chosen))
     spoken = any(target == "-" for _, target in wanted)
     if not spoken and not arguments.quiet:
-        write("-", renderers()["terminal"](report, chosen))
+        write("-", renderer("terminal")(report, chosen))
 
 
 def _export(text: str) -> tuple[str, str]:

@@ -2,8 +2,6 @@
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 from typing import TypeVar
 
@@ -30,6 +28,9 @@ class Local:
         if count < 2:
             yield from map(work, paths)
             return
+        from concurrent.futures import ProcessPoolExecutor
+        from multiprocessing import get_context
+
         with ProcessPoolExecutor(count, mp_context=get_context("spawn")) as pool:
             yield from pool.map(work, paths)
 

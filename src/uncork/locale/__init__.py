@@ -6,7 +6,7 @@ import locale
 import os
 import re
 from collections.abc import Mapping
-from importlib import resources
+from pathlib import Path
 
 from uncork.units import format_quantities
 
@@ -17,7 +17,7 @@ _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 @functools.cache
 def catalogue(lang: str) -> Mapping[str, str]:
     """Return all texts of a language by key."""
-    texts: dict[str, str] = json.loads(resources.files(__package__).joinpath(f"{lang}.json").read_text("utf-8"))
+    texts: dict[str, str] = json.loads(Path(__file__).with_name(f"{lang}.json").read_text("utf-8"))
     return texts
 
 

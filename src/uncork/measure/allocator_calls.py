@@ -52,7 +52,7 @@ class AllocatorCalls(Measurement):
             mallocs_per_step=int((~frees).sum()) / count,
             frees_per_step=int(frees.sum()) / count,
             host_ns_per_step=int(host.dur_ns[calls].sum()) // count,
-            steps_with_calls=len(np.unique(step)),
+            steps_with_calls=len(set(step.tolist())),
             steps=count,
             marked=steps.marked,
         )

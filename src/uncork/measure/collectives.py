@@ -215,7 +215,7 @@ def _shaped_bytes(table: EventTable, rows: IntArray, kernels: Sequence[str]) -> 
     Recordings before torch 2.2 hold no message sizes, but the shapes of what was handed over.
     """
     shapes = table.texts("Input Dims")[rows]
-    elements = {int(one): _elements(table.strings.value(int(one))) for one in np.unique(shapes) if one >= 0}
+    elements = {one: _elements(table.strings.value(one)) for one in set(shapes.tolist()) if one >= 0}
     sizes = [
         elements.get(int(shape), 0) * (_TYPE_BYTES[found[1]] if (found := _ELEMENT_TYPE.search(kernel)) else 0)
         for shape, kernel in zip(shapes, kernels, strict=True)

@@ -93,7 +93,7 @@ def _between(rank: Rank, region: npt.NDArray[np.int64]) -> int:
     step = timeline.steps.at(host.start_ns[region])
     whole = [
         (int(host.start_ns[inside].min()), int(host.end_ns[inside].max()))
-        for one in np.unique(step).tolist()
+        for one in sorted(set(step.tolist()))
         if len(inside := region[step == one]) > 1
     ]
     if not whole:
@@ -106,8 +106,8 @@ def _between(rank: Rank, region: npt.NDArray[np.int64]) -> int:
 
 def _breaks(timeline: Timeline) -> tuple[Location, ...]:
     """Return where compiled functions were left, from the functions torch makes to resume them."""
-    table, host = timeline.events, timeline.host
-    frames = np.unique(host.name[host.kind == Kind.PYTHON_FUNCTION])
+    table = timeline.events
+    frames = np.flatnonzero(table.fitting(_RESUMES, Kind.PYTHON_FUNCTION))
     found: dict[tuple[str, int], Location] = {}
     for index in frames.tolist():
         file, _, function = split_frame(table.strings.text(index))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from uncork.driving import driving_tracks, group_medians
+from uncork.driving import group_medians, on_driving_tracks
 from uncork.events import Kind
 from uncork.findings import Location
 from uncork.host_causes import TINY_OP_NS
@@ -68,7 +68,7 @@ class Dispatch(Measurement):
         timeline = rank.timeline
         host, table = timeline.host, timeline.events
         # Threads that drive no step, as a metrics server's, make no operators of it.
-        within = timeline.in_steps & np.isin(host.track, driving_tracks(timeline)) & ~timeline.in_loader
+        within = timeline.in_steps & on_driving_tracks(timeline) & ~timeline.in_loader
         is_op = host.kind == Kind.CPU_OP
         if not is_op.any():
             raise MissingEvidence("host")

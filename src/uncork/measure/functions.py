@@ -114,9 +114,9 @@ def _of_frames(rank: Rank) -> list[Function]:
     users = table.fitting(is_users_frame, Kind.PYTHON_FUNCTION)[names]
     kept = np.flatnonzero(~table.fitting(MODULE_NAME, Kind.PYTHON_FUNCTION)[names])
     mine = kept[users[kept]]
-    kept = np.union1d(_largest(kept, self_ns), _largest(mine, total_ns))
+    wanted = {*_largest(kept, self_ns).tolist(), *_largest(mine, total_ns).tolist()}
     found = []
-    for place in kept.tolist():
+    for place in sorted(wanted):
         file, line, name = split_frame(_ADDRESS.sub("", table.strings.text(int(names[place]))))
         values = int(calls[place]), int(self_ns[place]), int(total_ns[place])
         found.append(Function(name, file, line, *values, users=bool(users[place])))

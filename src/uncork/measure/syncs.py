@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from uncork.driving import driving_tracks
+from uncork.driving import on_driving_tracks
 from uncork.events import Kind
 from uncork.findings import Location
 from uncork.intervals import complement, contains, covered_ns
@@ -69,7 +69,7 @@ class Syncs(Measurement):
         calls = host.kind == Kind.RUNTIME
         if not calls.any():
             raise MissingEvidence("runtime")
-        driving = np.isin(host.track, driving_tracks(timeline))
+        driving = on_driving_tracks(timeline)
         places = np.flatnonzero(driving & _blocks(timeline))
         kept = timeline.steps.at(host.start_ns[places]) >= 0
         # The profiler itself waits for the device when it stops: after the last operator.

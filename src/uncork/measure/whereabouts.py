@@ -19,7 +19,7 @@ def locate(rank: Rank, slices: IntArray) -> list[Location]:
     """
     tree, timeline = rank.calltree, rank.timeline
     names = timeline.events.names(timeline.host.row[slices])
-    known = {place: _location(tree, place) for place in np.unique(slices).tolist()}
+    known = {place: _location(tree, place) for place in sorted(set(slices.tolist()))}
     found = [known[place] for place in slices.tolist()]
     usual = _usual(rank, set(names)) if rank.deep is not timeline else {}
     return [

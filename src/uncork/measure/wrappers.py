@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from uncork.calltree import BACKWARD_NODE
 from uncork.events import DEVICE_KINDS, Kind
-from uncork.intervals import intervals, subtract, total_ns
+from uncork.intervals import intervals, moments, subtract, total_ns
 from uncork.ledger import counts_for
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.timeline import Timeline
@@ -71,7 +71,7 @@ class Wrappers(Measurement):
             synced_forwards=_synced(timeline, forwards[:, 0]),
             search_ns_per_step=total_ns(searching) // steps,
             exposed_search_ns_per_step=total_ns(subtract(searching, timeline.device_busy)) // steps,
-            devices=len(np.unique(timeline.events.ints("device")[timeline.device.row])),
+            devices=len(moments(timeline.events.ints("device")[timeline.device.row])),
             backward=bool(timeline.named(BACKWARD_NODE, Kind.CPU_OP).any()),
         )
 
@@ -97,4 +97,4 @@ def _synced(timeline: Timeline, forward_ns: IntArray) -> int:
     else:
         when = table.ts_ns[named & table.of_kind(Kind.USER_ANNOTATION, Kind.CPU_OP)]
     stretch = np.searchsorted(forward_ns, when, side="right") - 1
-    return len(np.unique(stretch[stretch >= 0]))
+    return len(moments(stretch[stretch >= 0]))

@@ -118,7 +118,7 @@ def kinds_of(scanned: Scanned, names: TrackNames) -> Kinds:
         [_kind_of_form(scanned, phase, category) for phase, category in scanned.forms.tolist()], np.uint8
     )
     kind: Kinds = by_form[scanned.form] if len(by_form) else np.zeros(0, np.uint8)
-    lasting = np.isin(scanned.forms[:, 0], list(b"XBE"))
+    lasting = (scanned.forms[:, :1] == np.array(list(b"XBE"))).any(axis=1)
     bare = (lasting & (scanned.forms[:, 1] < 0))[scanned.form]
     if bare.any():
         by_track = np.array(
@@ -170,5 +170,7 @@ def _apply_names(scanned: Scanned, kind: Kinds, bare: npt.NDArray[np.bool_]) -> 
         (np.flatnonzero(callables), COLLECTION.match, Kind.GC),
     ):
         names = scanned.name[rows]
-        fitting = [index for index in distinct(names, len(scanned.strings)) if fits(scanned.text(index))]
-        kind[rows[np.isin(names, fitting)]] = wanted
+        fitting = np.zeros(len(scanned.strings), bool)
+        for index in distinct(names, len(scanned.strings)):
+            fitting[index] = bool(fits(scanned.text(index)))
+        kind[rows[fitting[names]]] = wanted

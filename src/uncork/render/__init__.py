@@ -43,6 +43,12 @@ class Render(Protocol):
         ...
 
 
+def renderer(form: str) -> Render:
+    """Return the renderer of a form that is there."""
+    found: Render = importlib.import_module(f"{__name__}.{form}").render
+    return found
+
+
 @cache
 def renderers() -> Mapping[str, Render]:
     """Return every form by name: the files of this folder that have a ``render``."""
