@@ -58,11 +58,11 @@ FORMATS = (
     Foreign("speedscope", _OBJECT, (b"speedscope.app/file-format-schema",)),
     Foreign("viztracer", _OBJECT, (b'"viztracer_metadata"',)),
     Foreign("perf", re.compile(rb"PERFILE2|2ELIFREP")),
-    Foreign("memray", re.compile(rb"memray\0")),
+    Foreign("memray", re.compile(rb"memray\0|\x04\x22\x4d\x18.{7,16}memray\0", re.DOTALL)),
     Foreign("callgrind", re.compile(rb"(?:# callgrind format|version: 1\s|creator: )")),
     Foreign("scalene", _OBJECT, (b'"elapsed_time_sec"', b'"samples"')),
     Foreign("pyinstrument", _OBJECT, (b'"frame_tree"',)),
-    Foreign("pyinstrument", _OBJECT, (b'"root_frame"', b'"sampler"')),
+    Foreign("pyinstrument", _OBJECT, (b'"start_call_stack"', b'"sample_count"')),
     Foreign("parquet", re.compile(rb"PAR1|ARROW1|FEA1")),
     Foreign("hdf5", re.compile(rb"\x89HDF\r\n")),
     Foreign("numpy", re.compile(rb"\x93NUMPY")),
@@ -71,7 +71,8 @@ FORMATS = (
     Foreign("tensorboard", re.compile(rb".{9,40}brain\.Event:2", re.DOTALL)),
     Foreign("program", re.compile(rb"\x7fELF|MZ\x90")),
     Foreign("document", re.compile(rb"\x89PNG|%PDF|\xff\xd8\xff|GIF8")),
-    Foreign("archive", re.compile(rb"7z\xbc\xaf|Rar!|BZh|\xfd7zXZ|\x1f\xa0")),
+    Foreign("archive", re.compile(rb".{257}ustar", re.DOTALL)),
+    Foreign("archive", re.compile(rb"\x04\x22\x4d\x18|7z\xbc\xaf|Rar!|BZh|\xfd7zXZ|\x1f\xa0")),
 )
 
 _OWN = (b'"schemaVersion"', b'"deviceProperties"')
