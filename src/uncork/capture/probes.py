@@ -123,6 +123,8 @@ class TraceProbe(Probe):
 
         self._regions(False)
         self._running = False
+        # Torch warns of regions that are still open, as they are where a window ends inside a step.
+        quiet = self._quiet or _Quiet()
         try:
             device = _device(self._torch)
             if device is not None:
@@ -130,8 +132,7 @@ class TraceProbe(Probe):
             results = _disable_profiler()
         finally:
             profiler._run_on_profiler_stop()
-            if self._quiet is not None:
-                self._quiet.end()
+            quiet.end()
         return results
 
 
