@@ -114,7 +114,7 @@ def test_every_id_has_its_texts():
 
 
 def test_every_refusal_is_an_id():
-    """What stops uncork is told in the reader's language: errors are raised with an id of the catalogue, never a text."""
+    """What stops uncork is told in the reader's language: errors are raised with an id, never a text."""
     texts = {key for key, _ in named_keys() if key.startswith("error.")}
     assert len(texts) > 50, "the search finds what it looks for"
     assert texts <= set(catalogue("en"))
