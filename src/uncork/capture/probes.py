@@ -19,6 +19,11 @@ ENDING_BYTES = 64
 LOG_LEVEL_ERROR = 2
 """c10's level that leaves warnings out."""
 
+KINETO_SILENT = 6
+"""Kineto's level that leaves out all it says; 5 no longer does (capture study, section 1)."""
+KINETO_SILENT = 6
+"""Kineto's level that leaves out all it says; 5 no longer does (capture study, section 1)."""
+
 
 class Unavailable(Exception):  # noqa: N818  # not an error: the window is left out and the report says why
     """The window cannot be recorded now.
