@@ -93,10 +93,14 @@ def conclude(measured: Sequence[Measured]) -> Report:
 def _unmeasured(measured: Sequence[Measured], quality: Sequence[Quality]) -> str | None:
     """Return what recordings that carry no verdict lack, where shares of their steps mean nothing either."""
     forbidden = blocks(quality)
-    if forbidden is not None and forbidden.id == "device-data-missing":
-        return "device"
+    if forbidden is not None and forbidden.id in _LACKS:
+        return _LACKS[forbidden.id]
     marked = any(counts.marked for counts in present(measured, RecordingQuality))
     return "longer" if forbidden is not None and forbidden.id == "too-short" and not marked else None
+
+
+_LACKS = {"device-data-missing": "device", "lost-events": "complete"}
+"""What forbids a verdict → what is missing for every share of a step."""
 
 
 def _in_order(measured: Sequence[Measured]) -> tuple[list[Measured], list[int]]:

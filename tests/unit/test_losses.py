@@ -5,6 +5,7 @@ import pytest
 from uncork.findings import Bottleneck, Verdict
 from uncork.measure import Rank, measure
 from uncork.measure.losses import hollow_share, lost_kernels_share, lost_share
+from uncork.pipeline import analyze_recordings
 from uncork.quality import gate
 from uncork.testing import sketch
 from uncork.timeline import Timeline
@@ -114,3 +115,10 @@ def test_idle_time_that_lost_records_could_fill_carries_no_verdict() -> None:
     assert verdict(text).summary.id == "verdict.undetermined.lost-events"
     whole = text.replace("main 0.1ms..0.11ms x25 every 0.2ms cudaLaunchKernel", "")
     assert verdict(whole).bottleneck is Bottleneck.FRAMEWORK
+
+
+def test_findings_speak_of_no_share_of_a_step_whose_events_are_mostly_lost() -> None:
+    """The rules that speak of steps are not assessed, for want of what was lost; no finding promises a gain."""
+    found = analyze_recordings(sketch(IDLE.format(40)))
+    assert not [one.rule for one in found.findings if one.gain.high]
+    assert "complete" in {missing for one in found.not_assessed for missing in one.missing}
