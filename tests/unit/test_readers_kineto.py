@@ -213,7 +213,9 @@ def test_merged_ranks_become_recordings(tmp_path: Path) -> None:
     assert second.events.ints("rank").tolist() == [1, 1, 1]
 
 
-@pytest.mark.parametrize("packing", ["plain", "gzip", "zip", "zip of gzip", "utf-16", "cut gzip"])
+@pytest.mark.parametrize(
+    "packing", ["plain", "gzip", "zip", "zip of gzip", "utf-16", "utf-16-be", "utf-32", "cut gzip"]
+)
 def test_packing_is_told_by_content(tmp_path: Path, packing: str) -> None:
     """However the same trace is packed and whatever its name, the same events are read."""
     text = json.dumps({"traceEvents": [slice_of(f"aten::op{i}", "cpu_op", i, 1) for i in range(5000)]})
@@ -225,8 +227,8 @@ def test_packing_is_told_by_content(tmp_path: Path, packing: str) -> None:
     elif packing == "cut gzip":
         whole = gzip.compress(text.encode())
         path.write_bytes(whole[: len(whole) // 2])
-    elif packing == "utf-16":
-        path.write_text(text, "utf-16")
+    elif packing.startswith("utf"):
+        path.write_text(text, packing)
     else:
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
             archive.writestr("../up/trace.json", gzip.compress(text.encode()) if packing == "zip of gzip" else text)

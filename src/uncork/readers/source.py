@@ -28,6 +28,8 @@ _ENCODINGS = (
     (b"\xff\xfe", "utf-16-le"),
     (b"\xfe\xff", "utf-16-be"),
 )
+_WIDE = (("utf-16-le", (b"{\0", b"[\0")), ("utf-16-be", (b"\0{", b"\0[")))
+"""How a document without a mark begins in two bytes per character."""
 
 
 class Source:
@@ -126,9 +128,10 @@ class Source:
             if first.startswith(mark):
                 self._decoder = codecs.getincrementaldecoder(encoding)("replace")
                 return self._as_utf8(first[len(mark) :])
-        if first[1:2] == b"\0" and first[:1] in b"{[":
-            self._decoder = codecs.getincrementaldecoder("utf-16-le")("replace")
-            return self._as_utf8(first)
+        for encoding, wide in _WIDE:
+            if first[:2] in wide:
+                self._decoder = codecs.getincrementaldecoder(encoding)("replace")
+                return self._as_utf8(first)
         return first
 
     def _as_utf8(self, chunk: bytes) -> bytes:
