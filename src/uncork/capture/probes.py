@@ -21,8 +21,6 @@ LOG_LEVEL_ERROR = 2
 
 KINETO_SILENT = 6
 """Kineto's level that leaves out all it says; 5 no longer does (capture study, section 1)."""
-KINETO_SILENT = 6
-"""Kineto's level that leaves out all it says; 5 no longer does (capture study, section 1)."""
 
 
 class Unavailable(Exception):  # noqa: N818  # not an error: the window is left out and the report says why
@@ -229,6 +227,14 @@ def version(torch: Any) -> tuple[int, int]:
     """Return major and minor version of torch."""
     major, minor = str(torch.__version__).split("+")[0].split(".")[:2]
     return int(major), int(minor)
+
+
+def hush_kineto(torch: Any) -> None:
+    """Silence the lines that Kineto writes per window, where torch was loaded without the setting for it."""
+    if "KINETO_LOG_LEVEL" not in os.environ:
+        with contextlib.suppress(Exception):
+            library = ctypes.CDLL(os.path.join(os.path.dirname(torch.__file__), "lib", "libtorch_cpu.so"))
+            ctypes.c_int.in_dll(library, "_ZN9libkineto6Logger14severityLevel_E").value = KINETO_SILENT
 
 
 def stacks_are_safe() -> bool:
