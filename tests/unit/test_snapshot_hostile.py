@@ -286,3 +286,53 @@ def test_any_cut_or_flipped_byte_ends_in_a_snapshot_or_in_one_line(tmp_path: Pat
         except MissingEvidence:
             pass
     assert refused >= len(range(1, len(data), 31))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[[1,2],[[0,1,1,1,1,1,1,1,1]]]",  # a row less than times
+        "[[1,2],[[0,1,1,1,1,1,1,1],[0,1,1,1,1,1,1,1,1,1]]]",  # rows of another length
+        "[[1,1,1,1],[2,2,2]]",
+        "[[1,1,1,1],[2,,2,2]]",
+        "[[1,1,1,1],[2,2,2.5,2]]",
+        "[[1,1,1,1],[2,2,1e99,2]]",
+        "[[1,1,1,1],[2,2,99999999999999999999,2]]",
+        "[[1,1,9000000000000000000,1],[2,2,9000000000000000000,1]]",
+        "[[1,1,1,99]]",
+        "[[9999999999999999],[[0,1,1,1,1,1,1,1,1]]]",
+        "[[1,[1],1,1]]",
+        "[[-1]]",
+    ],
+)
+def test_a_damaged_memory_timeline_is_refused(tmp_path: Path, text: str):
+    """Rows of wrong length, holes, fractions, numbers beyond 64 bits, unknown categories: one line each."""
+    path = tmp_path / "timeline.json"
+    path.write_text(text)
+    with pytest.raises(UnreadableError, match="cut off, damaged, or holds other numbers"):
+        readers.read(path)
+
+
+def test_every_cut_of_a_memory_timeline_is_refused(tmp_path: Path):
+    """Neither form is taken for a shorter one when its end is missing."""
+    path = tmp_path / "timeline.json"
+    for text in ("[[1,2],[[0,1,1,1,1,1,1,1,1],[0,1,1,1,1,1,1,1,1]]]", "[[-1,1,5,0],[2000,2,70,4],[3000,4,-70,4]]"):
+        for length in range(6, len(text)):
+            path.write_text(text[:length])
+            with pytest.raises(UnreadableError):
+                readers.read(path)
+
+
+def test_a_large_memory_timeline_takes_a_small_multiple_of_its_size(tmp_path: Path):
+    """A hundred thousand events as numbers, not as lists of numbers; sizes never below nothing."""
+    path = tmp_path / "timeline.raw.json"
+    path.write_text(
+        "[" + ",".join(f"[{time},1,{512 if time % 3 else -2048},{time % 7}]" for time in range(1, 100_001)) + "]"
+    )
+    tracemalloc.start()
+    timeline = readers.read(path)[0].snapshot
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 12 * path.stat().st_size
+    assert timeline.size_bytes.shape == (100_000, 8)
+    assert int(timeline.size_bytes.min()) == 0
