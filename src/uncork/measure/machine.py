@@ -69,6 +69,11 @@ class Machine(Measurement):
             modelless=recording.run is not None and "threads" in settings and "model" not in settings,
         )
 
+    @property
+    def accelerator(self) -> str:
+        """Return what PyTorch calls the device (``torch.autocast(…)``): AMD's answers to ``cuda`` as well."""
+        return "cuda" if self.device == "hip" else self.device
+
     def workers_for(self, load_ns: float, rest_ns: float, *, waiting: bool = False) -> int:
         """Return how many workers hide the loading of a batch behind the rest of a step, and no more than cores.
 

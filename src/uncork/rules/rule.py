@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from uncork.findings import Bottleneck, Cost, Finding, NotAssessed
+from uncork.findings import Bottleneck, Cost, Finding, Gain, NotAssessed
 from uncork.measure import Measured, Measurement, Missing, MissingEvidence, Ranks
+from uncork.measure.machine import Machine
 
 Outcome = Cost | Iterable[Cost] | None
 Predicate = Callable[..., Outcome]
@@ -65,7 +66,9 @@ class Rule:
             costs = [outcome] if isinstance(outcome, Cost) else list(outcome or ())
         except MissingEvidence as lack:  # what only all ranks together can lack
             return NotAssessed(self.id, lack.what)
-        return [self._finding(cost, step_ns) for cost in costs]
+        machine = ranks[able[0]].get(Machine)
+        accelerator = machine.accelerator if isinstance(machine, Machine) else "cuda"
+        return [self._finding(cost, step_ns, accelerator) for cost in costs]
 
     @staticmethod
     def _gather(
@@ -77,19 +80,21 @@ class Rule:
             return None
         return Ranks([value for value in values if not isinstance(value, Missing)], [numbers[place] for place in able])
 
-    def _finding(self, cost: Cost, step_ns: int) -> Finding:
+    def _finding(self, cost: Cost, step_ns: int, accelerator: str) -> Finding:
         share = min(cost.ns_per_step / step_ns, 1.0) if step_ns else 0.0
+        # Of a rank that stands out the shares are of its own step: nothing gives back more than it costs.
+        most = share if cost.ns_per_step else 1.0
         return Finding(
             rule=self.id,
             bottleneck=self.bottleneck,
             cost_ns_per_step=cost.ns_per_step,
             share=share,
-            gain=cost.gain,
+            gain=Gain(min(cost.gain.low, most), min(cost.gain.high, most)),
             confidence=cost.confidence,
             location=cost.location,
             evidence=cost.evidence,
             advice=cost.advice,
-            params={"cost_ns": cost.ns_per_step, "share": share, **cost.params},
+            params={"cost_ns": cost.ns_per_step, "share": share, "accelerator": accelerator, **cost.params},
         )
 
 

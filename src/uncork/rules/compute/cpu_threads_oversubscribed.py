@@ -22,9 +22,9 @@ def cpu_threads_oversubscribed(threads: Ranks[Threads], ledgers: Ranks[StepLedge
     one, ledger = threads[cost.place], ledgers[cost.place]
     wanted = one.threads * max(one.ranks, len(threads)) + one.workers
     per_core = wanted / one.cores
-    if cost.share < LEAST_COMPUTE_SHARE or per_core <= MOST_PER_CORE:
-        return None
     fits = max(1, (one.cores - one.workers) // max(one.ranks, len(threads)))
+    if cost.share < LEAST_COMPUTE_SHARE or per_core <= MOST_PER_CORE or one.threads <= fits:
+        return None  # where a process has no thread too many, workers or ranks are: those have rules of their own
     return Cost(
         ns_per_step=0,
         gain=Gain(cost.share * WON_SHARES[0], cost.share * min(WON_SHARES[1], 1 - 1 / per_core)),

@@ -20,6 +20,7 @@ def host_memory_growth(memory: Ranks[HostMemory]) -> Cost | None:
     least = max(LEAST_BYTES, LEAST_SHARE * mine.start_bytes)
     if mine.growth_bytes < least or mine.steadiness < STEADY or not mine.span_ns:
         return None
+    own = mine.series.startswith("process")
     per_s = mine.growth_bytes / mine.span_ns * 1e9
     left = (mine.capacity_bytes or 0) - mine.start_bytes
     return Cost(
@@ -31,6 +32,7 @@ def host_memory_growth(memory: Ranks[HostMemory]) -> Cost | None:
             Evidence("host_growth_bytes", mine.growth_bytes, "bytes", least),
             Evidence("host_growth_bytes_per_s", per_s, "bytes_per_s"),
         ),
+        advice=("let-go", "find") if own else ("workers", "let-go", "find"),
         params={
             "growth_bytes": mine.growth_bytes,
             "span_ns": mine.span_ns,
