@@ -12,6 +12,7 @@ from uncork import readers
 from uncork.errors import UnreadableError
 from uncork.events import EventTable, Kind, Track
 from uncork.readers import kineto
+from uncork.readers.source import Source
 from uncork.recording import Device, Recording
 
 
@@ -240,6 +241,16 @@ def test_packing_is_told_by_content(tmp_path: Path, packing: str) -> None:
     else:
         assert len(recording.events) == 5000
         assert recording.repairs == {}
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
+def test_wide_text_read_a_byte_at_a_time(tmp_path: Path, encoding: str) -> None:
+    """A piece that ends inside a character is no end."""
+    path = tmp_path / "trace"
+    path.write_text("[" + " " * 70_000 + '"\U0001f525"]', encoding)
+    with Source(path) as source:
+        text = b"".join(iter(lambda: source.read(1), b""))
+    assert json.loads(text) == ["\U0001f525"]
 
 
 def test_zstd(tmp_path: Path) -> None:

@@ -85,8 +85,13 @@ class Source:
         if self._waiting:
             chunk, self._waiting = self._waiting, b""
             return chunk
-        chunk = self._unpack(wanted_bytes)
-        return self._as_utf8(chunk) if self._decoder else chunk
+        if self._decoder is None:
+            return self._unpack(wanted_bytes)
+        while chunk := self._unpack(wanted_bytes):
+            text = self._as_utf8(chunk)
+            if text:  # a part of one character gives none yet, which is no end
+                return text
+        return self._as_utf8(b"")
 
     def _unpack(self, wanted_bytes: int) -> bytes:
         try:
