@@ -60,6 +60,9 @@ PAIRS = {
     "changing_sizes": Pair("recompilation", 0.6),
     "weights_cast_again": Pair("autocast-recast", 0.8, ("train",)),
     "regions_everywhere": Pair("profiler-inside", None, ("train",)),  # a tenth of the step
+    "bursts": Pair("no-prefetch", None),  # nine steps of ten
+    "wrapped_and_hooked": Pair("module-dispatch", 0.7, ("train",)),
+    "turns_of_work": Pair("imbalance", None, launcher=TWO),
     "one_rank_prepares": Pair("late-rank", None, launcher=TWO),
     "reduce_each_micro_batch": Pair("sync-every-micro-batch", None, launcher=TWO),
 }
