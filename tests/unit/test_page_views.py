@@ -13,7 +13,6 @@ from uncork.events import IntArray
 from uncork.findings import Location
 from uncork.measure import MissingEvidence, Rank
 from uncork.measure.views.by_frames import by_frames
-from uncork.measure.views.curves import sampled_curves
 from uncork.measure.views.flame_view import FlameView, parents, with_children
 from uncork.measure.views.lanes import _sublanes
 from uncork.measure.views.names import Names, category, printable
@@ -21,7 +20,7 @@ from uncork.measure.views.packed import unpack
 from uncork.measure.views.sentences import _stretches
 from uncork.measure.views.steps_view import StepsView, phases
 from uncork.measure.views.timeline_view import TimelineView
-from uncork.recording import Recording, SampleTable
+from uncork.recording import Recording
 from uncork.render import Options
 from uncork.render.html import render
 from uncork.render.page_data import as_script
@@ -279,22 +278,6 @@ def test_the_ranks_shown_are_those_with_most_median_and_least_time_of_their_own(
     assert ranks_shown(steps) == [1, 0, 2]
     assert ranks_shown({3: steps[3]}) == [3]
     assert ranks_shown({}) == []
-
-
-def test_sampled_figures_are_cut_to_the_window_and_cores_averaged() -> None:
-    """Two cores at 0.2 and 0.6 are one curve at 0.4; points outside the window are left out."""
-    when = np.array([0, 10, 20, 30])
-    samples = SampleTable(
-        {
-            "cpu_core_share/0": (when, np.array([0.2, 0.2, 0.2, 0.2])),
-            "cpu_core_share/1": (when, np.array([0.6, 0.6, 0.6, 0.6])),
-            "process_rss_bytes": (when, np.array([1.0, 2.0, 3.0, 4.0])),
-        }
-    )
-    cpu, rss = sampled_curves(samples, 5, 25)
-    assert cpu.unit == "cpu_share"
-    assert cpu.series["page.series.sampled"][1].tolist() == pytest.approx([0.4, 0.4])
-    assert rss.series["page.series.sampled"][1].tolist() == [2.0, 3.0]
 
 
 @pytest.mark.parametrize(

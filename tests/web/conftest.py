@@ -15,6 +15,8 @@ from uncork.report import Report
 from uncork.testing import sketch
 
 HOSTILE = "<img src=x onerror=window.broken=1></script>\u202eevil\U0001f600" + "x" * 3000
+AXE = "axe.run().then(all => all.violations.map(one => [one.id, one.nodes.map(node => node.html.slice(0, 90))]))"
+"""Runs the accessibility checker once it is in the page, and returns what it complains about."""
 JOB = f"""
 device NVIDIA A100-SXM4-80GB
 with shapes stacks memory

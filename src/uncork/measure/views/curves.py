@@ -16,6 +16,13 @@ FloatArray = npt.NDArray[np.float64]
 # A screen is some 4,000 pixels wide at most; each bucket keeps its first, lowest, highest and last point.
 _MOST_BUCKETS = 5_000
 _MOST_SAMPLED = 14
+# In the order in which they are shown; each has its name in the catalogue.
+_KNOWN = (
+    *("gpu_busy_share", "cpu_share", "process_cpu_cores", "gpu_memory_used_bytes", "process_rss_bytes"),
+    *("gpu_power_w", "gpu_clock_hz", "host_memory_used_bytes", "disk_read_bytes_per_s", "disk_write_bytes_per_s"),
+    *("network_receive_bytes_per_s", "network_send_bytes_per_s"),
+    *("gpu_pcie_receive_bytes_per_s", "gpu_pcie_send_bytes_per_s", "process_threads", "processes"),
+)
 _PER_CORE = "cpu_core_share/"
 
 
@@ -77,7 +84,11 @@ def memory_curves(timeline: Timeline, group: str) -> list[Curve]:
 
 
 def sampled_curves(samples: SampleTable | None, start_ns: int, end_ns: int) -> list[Curve]:
-    """Return the figures sampled beside the program within a window; the cores' as their mean."""
+    """Return the figures sampled beside the program within a window; the cores' as their mean.
+
+    Shares and rates are means since the sample before, so each value stands for the time from that one to its own: so a
+    window shorter than the samples' distance has its figures too.
+    """
     if samples is None:
         return []
     series = dict(samples.series)
@@ -86,14 +97,23 @@ def sampled_curves(samples: SampleTable | None, start_ns: int, end_ns: int) -> l
         shortest = min(len(value) for _, value in cores)
         series["cpu_share"] = (cores[0][0][:shortest], np.mean([value[:shortest] for _, value in cores], axis=0))
     curves = []
-    for name, (when, value) in sorted(series.items()):
-        inside = (when >= start_ns) & (when <= end_ns) & np.isfinite(value) & (value >= 0)
-        if inside.sum() < 2:
-            continue
-        label = {"id": "page.curve.sampled", "params": {"name": printable(name)}}
-        unit = name.partition("/")[0]
-        curves.append(Curve("counters", label, unit, {"page.series.sampled": _thinned(when[inside], value[inside])}))
+    for name in sorted(series, key=_place):
+        when, value = series[name]
+        since, until, mean = when[:-1], when[1:], value[1:]
+        inside = (until > start_ns) & (since < end_ns) & np.isfinite(mean) & (mean >= 0)
+        if inside.any():
+            unit, _, device = name.partition("/")
+            id_ = f"page.curve.{unit}" if unit in _KNOWN else "page.curve.sampled"
+            label = {"id": id_, "params": {"name": printable(name), "device": printable(device)}}
+            points = _thinned(np.maximum(since[inside], start_ns), mean[inside])
+            curves.append(Curve("counters", label, unit, {"page.series.sampled": points}))
     return curves[:_MOST_SAMPLED]
+
+
+def _place(name: str) -> tuple[int, str]:
+    """Return where a series stands: those that tell most first, all devices of one beside each other."""
+    unit = name.partition("/")[0]
+    return (_KNOWN.index(unit) if unit in _KNOWN else len(_KNOWN), name)
 
 
 def _thinned(when_ns: IntArray, value: FloatArray) -> tuple[IntArray, FloatArray]:
