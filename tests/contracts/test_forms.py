@@ -18,9 +18,10 @@ from uncork.testing import sketch, write_traces
 
 HOSTILE = '</script><script>alert(1)</script>"\\`[x](http://x)\x1b]0;title\x07'
 SLOW = f"""device NVIDIA A100-SXM4-80GB
-with stacks
+with stacks memory
 steps 6 x 10ms
   main 0ms..10ms train.py(40): train
+  main 8.1ms [memory] {{"Bytes": 1048576, "Total Allocated": 2097152, "Device Type": 1, "Device Id": 0}}
   main 0ms..8ms enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__
   main 0.2ms..7.8ms data.py(23): __getitem__{HOSTILE}
   main 8ms..8.5ms aten::conv2d -> stream 7 8.1ms..9.9ms cudnn{HOSTILE}
