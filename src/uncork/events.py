@@ -206,7 +206,7 @@ class EventTable:
         """
         fits = self._known_fits.get((test, kinds))
         if fits is None:
-            (indices, names), fit = self._names_of(kinds), _check(test)
+            (indices, names), fit = self.names_of(*kinds), _check(test)
             fits = self._known_fits[test, kinds] = np.zeros(len(self.strings), bool)
             fits[indices] = [bool(fit(name)) for name in names]
         return fits
@@ -214,11 +214,11 @@ class EventTable:
     def coded(self, code: Callable[[str], int], *kinds: Kind) -> npt.NDArray[np.int8]:
         """Return a number for each text that is a name of an event of some kinds, -1 for others, int8 (strings,)."""
         codes = np.full(len(self.strings), -1, np.int8)
-        indices, names = self._names_of(kinds)
+        indices, names = self.names_of(*kinds)
         codes[indices] = [code(name) for name in names]
         return codes
 
-    def _names_of(self, kinds: tuple[Kind, ...]) -> tuple[IntArray, list[str]]:
+    def names_of(self, *kinds: Kind) -> tuple[IntArray, list[str]]:
         """Return (indices in `strings`, texts) of the names of events of some kinds, of any where none is given."""
         known = self._known_names.get(kinds)
         if known is None:

@@ -67,8 +67,8 @@ def hollow_share(timeline: Timeline) -> float:
 def _called_names(timeline: Timeline) -> npt.NDArray[np.int64]:
     """Return for each text the place of the operator's name that it always calls, -1 where it calls none."""
     table = timeline.events
-    used, _ = table.distinct_names(timeline.host.row)
-    place = {table.strings.text(int(index)): int(index) for index in used}
+    used, names = table.names_of(Kind.CPU_OP)
+    place = dict(zip(names, used.tolist(), strict=True))
     called = np.full(len(table.strings), -1, np.int64)
     for name, index in place.items():
         always = name.removeprefix(_AUTOGRAD_NODE) if name.startswith(_AUTOGRAD_NODE) else _ALWAYS_CALLS.get(name)

@@ -15,7 +15,7 @@ from uncork.measure.fixed_time import fixed_share, time_share
 from uncork.measure.memory_views import chosen, growth_bytes, saving_row
 from uncork.measure.memory_what_if import FULL_SHARE, MOST_BATCH_RATIO, Saving
 from uncork.measure.trace_what_if import trace_savings
-from uncork.measure.whereabouts import locate
+from uncork.measure.whereabouts import located
 from uncork.timeline import Timeline
 
 IntArray = npt.NDArray[np.int64]
@@ -261,12 +261,14 @@ def _keeper(rank: Rank, timeline: Timeline, rows: IntArray) -> tuple[Location, i
     inside = host.innermost(table.track[rows[kept]], when[kept])
     ops = host.ancestor_where(host.kind == Kind.CPU_OP, inside)
     found = ops[ops >= 0]
-    places = (
-        locate(rank, found) if timeline is rank.timeline else [Location(op=one) for one in table.names(host.row[found])]
-    )
+    if timeline is rank.timeline:
+        places, back = located(rank, found)
+    else:
+        names, back = table.distinct_names(host.row[found])
+        places = [Location(op=table.strings.text(name)) for name in names.tolist()]
     sums: Counter[Location] = Counter()
-    for place, size in zip(places, change[kept][ops >= 0].tolist(), strict=True):
-        sums[place] += size
+    for place, size in zip(places, np.bincount(back, change[kept][ops >= 0], minlength=len(places)), strict=True):
+        sums[place] += int(size)
     return sums.most_common(1)[0][0] if sums else Location(), int(change[kept].sum())
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from uncork.calltree import CallTree
+from uncork.events import together
 from uncork.findings import Location
 from uncork.measure import Rank
 
@@ -17,17 +18,25 @@ def locate(rank: Rank, slices: IntArray) -> list[Location]:
 
     Where only the deep window knows places, each has the one that its operator's name is most often called from there.
     """
+    places, back = located(rank, slices)
+    return [places[place] for place in back.tolist()]
+
+
+def located(rank: Rank, slices: IntArray) -> tuple[list[Location], IntArray]:
+    """Return (the places of some host slices, in order of the first slice of each; which of them each slice has)."""
     tree, timeline = rank.calltree, rank.timeline
-    names = timeline.events.names(timeline.host.row[slices])
-    known = {place: _location(tree, place) for place in sorted(set(slices.tolist()))}
-    found = [known[place] for place in slices.tolist()]
+    first, back = together(tree.module[slices], tree.place[slices], timeline.host.name[slices])
+    order = np.argsort(first)
+    rank_of = np.empty_like(order)
+    rank_of[order] = np.arange(len(order))
+    shown = slices[first[order]]
+    names = timeline.events.names(timeline.host.row[shown])
     usual = _usual(rank, set(names)) if rank.deep is not timeline else {}
-    return [
-        Location(None, place.module, place.file, place.line, place.function, name)
-        if place.file or name not in usual
-        else Location(None, usual[name].module, usual[name].file, usual[name].line, usual[name].function, name)
-        for place, name in zip(found, names, strict=True)
-    ]
+    places = []
+    for place, name in zip((_location(tree, one) for one in shown.tolist()), names, strict=True):
+        at = place if place.file or name not in usual else usual[name]
+        places.append(Location(None, at.module, at.file, at.line, at.function, name))
+    return places, rank_of[back]
 
 
 def busiest_line(rank: Rank) -> Location:
