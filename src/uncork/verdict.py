@@ -97,9 +97,10 @@ def judge(
         findings: What the rules found.
         quality: What limits conclusions.
     """
-    job = _job(measured, numbers)
+    stopped = [one for one in findings if one.params.get("stopped")]
+    job = None if stopped else _job(measured, numbers)  # a program that cannot go on has no slower part
     if job is None:
-        return _from_findings(measured, findings, quality)
+        return _from_findings(measured, stopped or findings, () if stopped else quality)
     late = job.late.ranks if job.late else ()
     forbidden = blocks(quality)
     if forbidden is not None:

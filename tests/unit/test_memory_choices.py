@@ -280,3 +280,18 @@ def test_steps_without_marks_begin_with_the_optimizers_blocks():
     held = memory(*lines)
     assert held.step_bytes == tuple(GIB + (100 << 20) * number for number in range(1, 6))
     assert held.content()["growth_bytes"] == 100 << 20
+
+
+def test_a_program_that_ended_out_of_memory_is_told_that_first():
+    """Its steps were bound by matrix products, but it ended: memory is the verdict, and its finding the first."""
+    from dataclasses import replace
+
+    from uncork.recording import RunInfo
+
+    steps = "device NVIDIA A100-SXM4-80GB\nsteps 4 x 10ms\n  main 0ms..0.1ms aten::mm -> stream 7 1ms..9ms gemm"
+    (recording,) = sketch(steps + "\n" + "\n".join(f"snapshot {line}" for line in FAILED))
+    went_on = analyze_recordings([replace(recording, run=RunInfo(exit_code=0))])
+    ended = analyze_recordings([replace(recording, run=RunInfo(exit_code=1))])
+    assert went_on.verdict.bottleneck.value == "compute"
+    assert (ended.verdict.bottleneck.value, ended.findings[0].rule) == ("memory", "oom-forensics")
+    assert ended.verdict.confidence == 1.0

@@ -63,6 +63,7 @@ class SnapshotMemory(Measurement):
         allocs: Blocks asked for during the history.
         step_bytes: In use at each optimiser step, where steps are marked.
         oom: The last request that failed.
+        stopped: Whether the program ended with an error, as a failed request ends most.
         savings: What other choices would have saved.
         batch_ratio: How many times the batch would fit at most as things are: on the device, after a failure or where
             nobody says how large the device is into what was used.
@@ -100,6 +101,7 @@ class SnapshotMemory(Measurement):
     allocs: int = 0
     step_bytes: tuple[int, ...] = ()
     oom: OutOfMemory | None = None
+    stopped: bool = False
     savings: tuple[Saving, ...] = ()
     batch_ratio: float | None = None
     fixed_share: float | None = None
@@ -214,6 +216,7 @@ def _of_snapshot(snapshot: MemorySnapshot, rank: Rank) -> SnapshotMemory:
         allocs=int((history.action == ALLOC).sum()),
         step_bytes=_at_steps(history),
         fixed_share=fixed_share(rank),
+        stopped=rank.recording.run is not None and bool(rank.recording.run.exit_code),
         views={"curve": curve(blocks, history.category, time_ns), "segments": segments_map(snapshot, device)},
         **holders(history),
         **choices(history, {one.index: one.memory_bytes for one in rank.recording.devices if one.memory_bytes}),

@@ -53,11 +53,15 @@ def assess(
     return shown, not_assessed, clear
 
 
-def _order(finding: Finding) -> tuple[float, int, float, int, str]:
-    """Return a key that puts first what could give back most time; of head room, what is surest and then largest."""
+def _order(finding: Finding) -> tuple[bool, float, int, float, int, str]:
+    """Return a key that puts first what stopped the program, then what could give back most time.
+
+    Of head room, what is certain comes first and then what is largest.
+    """
     saved = finding.params.get("saved_bytes")
     certain = -finding.confidence if finding.gain.high <= 0 and finding.confidence >= 1 else 0.0
     return (
+        not finding.params.get("stopped"),
         -finding.gain.high,
         -finding.cost_ns_per_step,
         certain,

@@ -62,6 +62,7 @@ def _cost(mine: SnapshotMemory, number: int, *, many: bool) -> Cost:
             "top_name": f"@memory.category.{top}",
             "top_bytes": top_bytes,
             "enough": enough(mine),
+            "stopped": mine.stopped,
             **worth_of(mine, best),
         },
     )
