@@ -5,6 +5,7 @@ import json
 import pytest
 
 import uncork
+from uncork.render.comparison import render_comparison
 from uncork.testing import write_traces
 
 SKETCH = """
@@ -68,3 +69,13 @@ made = 1
     shown = shell.run_cell_magic("uncork", str(tmp_path / "run"), cell)
     assert shell.user_ns["made"] == 1
     assert shown.json()["run"]["steps_seen"] == 40
+
+
+def test_in_jupyter_the_report_is_one_output(trace, monkeypatch):
+    """Where rich would show each line as an output of its own, the text is text all the same."""
+    shown = uncork.analyze(trace, lang="en")
+    plain_text, compared = repr(shown), render_comparison(shown.since(shown), "en")
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    assert "DATA LOADING" in repr(shown)
+    assert repr(shown) == plain_text
+    assert render_comparison(shown.since(shown), "en") == compared

@@ -40,7 +40,10 @@ def begin_here(orders: Orders) -> None:
     global _after  # noqa: PLW0603  # the hooks are installed once per process
     if recorder is not None:
         recorder.orders = orders
+        alive = [one for one in recorder.journal.seen["optimizers"] if one() is not None]
         recorder.begin_anew()
+        recorder.journal.seen["optimizers"] = alive
+        recorder.finder.optimizers = len(alive)
         return
     _here.append(True)
     _after = AfterImport()

@@ -95,6 +95,7 @@ class TraceProbe(Probe):
         if self._asked["profile_memory"]:
             self._quiet = _Quiet()
         self._profile._prepare_trace()
+        _hush_kineto(self._torch)
         self._running = True
         self._profile._start_trace()
         for key in ("with_stack", "record_shapes", "profile_memory"):
@@ -229,8 +230,11 @@ def version(torch: Any) -> tuple[int, int]:
     return int(major), int(minor)
 
 
-def hush_kineto(torch: Any) -> None:
-    """Silence the lines that Kineto writes per window, where torch was loaded without the setting for it."""
+def _hush_kineto(torch: Any) -> None:
+    """Silence the lines that Kineto writes per window, where torch was loaded without the setting for it.
+
+    Kineto sets the level itself when the first profiler is prepared.
+    """
     if "KINETO_LOG_LEVEL" not in os.environ:
         with contextlib.suppress(Exception):
             library = ctypes.CDLL(os.path.join(os.path.dirname(torch.__file__), "lib", "libtorch_cpu.so"))

@@ -23,7 +23,15 @@ def render_comparison(
 ) -> str:
     """Return the comparison as text: the sentence, then what moved."""
     out = io.StringIO()
-    console = Console(file=out, width=width, force_terminal=color, no_color=not color, highlight=False, markup=False)
+    console = Console(
+        file=out,
+        width=width,
+        force_terminal=color,
+        force_jupyter=False,
+        no_color=not color,
+        highlight=False,
+        markup=False,
+    )
     print_parts(console, _parts(comparison, lang, top))
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
 

@@ -1,7 +1,7 @@
 """Terminal: the verdict first, then where a step goes, what to change, and what could not be known."""
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from rich.cells import cell_len
 from rich.console import Console, Group, RenderableType
@@ -41,6 +41,7 @@ def render(report: Report, options: Options) -> str:
         file=out,
         width=options.width,
         force_terminal=options.color,
+        force_jupyter=False,  # in a notebook rich would show the lines instead of writing them
         no_color=not options.color,
         color_system="truecolor" if options.color else None,
         highlight=False,
@@ -56,6 +57,8 @@ def _parts(report: Report, options: Options) -> Iterator[RenderableType]:
     yield ""
     yield _headline(report, options)
     yield _facts(report, options)
+    if options.verbose and report.run.get("startup"):
+        yield _startup(report.run["startup"], options.lang)
     yield from _quality(report, options)
     if report.ledger:
         yield ""
@@ -105,6 +108,12 @@ def _facts(report: Report, options: Options) -> Text:
     if "torch" in run.get("versions", {}):
         facts.append(f"torch {run['versions']['torch']}")
     return Text(" · ".join(fact for fact in facts if fact), style="dim")
+
+
+def _startup(phases: Mapping[str, int], lang: str) -> Text:
+    """Return what the program did before its steps, which no figure of a step contains."""
+    parts = [f"{say(lang, f'page.field.{name}')} {format_quantity(name, value)}" for name, value in phases.items()]
+    return Text(say(lang, "ui.startup", {"phases": say(lang, "ui.comma").join(parts)}), style="dim")
 
 
 def _quality(report: Report, options: Options) -> Iterator[RenderableType]:

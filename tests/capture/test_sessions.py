@@ -1,0 +1,19 @@
+"""Recordings that a program begins itself, as notebooks do."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.capture.runs import plain
+
+pytestmark = pytest.mark.torch
+HERE = Path(__file__).parent
+
+
+def test_each_recording_sees_its_own_steps_of_optimisers_built_before() -> None:
+    """Model and optimiser are there before the first recording, and stay: every update is a step in each of them."""
+    done = plain([str(HERE / "sessions.py")], cwd=HERE)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == [[steps, "optimizer", "Adam", []] for steps in (60, 60, 3, 20)]
+    assert "profiler_st" not in done.stderr
