@@ -7,10 +7,14 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests.capture.runs import record
+from tests.unit.test_memory_choices import FAILED
 from uncork import readers
 from uncork.capture.memory_history import MOST_ENTRIES, MOST_SNAPSHOTS, MemoryHistory
+from uncork.pipeline import analyze
 from uncork.recording import RunFolder
 from uncork.snapshot import MemorySnapshot
+from uncork.testing.snapshots import write_snapshot
 
 SNAPSHOT = {
     "segments": [{"device": 0, "address": 0, "total_size": 512, "blocks": []}],
@@ -164,3 +168,37 @@ def test_a_run_folder_with_a_snapshot_shows_it(tmp_path: Path):
     (home / RunFolder.SNAPSHOT).write_bytes(pickle.dumps(SNAPSHOT))
     (recording,) = readers.read(tmp_path)
     assert isinstance(recording.snapshot, MemorySnapshot)
+
+
+PROGRAM = """
+import pickle, sys, torch
+from types import SimpleNamespace
+observers = []
+torch.cuda.memory._C = SimpleNamespace(
+    _cuda_record_memory_history=lambda *asked: None,
+    _cuda_memorySnapshot=lambda *_: pickle.load(open(sys.argv[1], "rb")),
+)
+torch._C._cuda_attach_out_of_memory_observer = observers.append
+torch.cuda.is_initialized = lambda: True
+layer = torch.nn.Linear(64, 64)
+optimizer = torch.optim.AdamW(layer.parameters())
+for step in range(60):
+    layer(torch.randn(32, 64)).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+observers[0](0, 2 << 30, 3 << 30, 1 << 27)
+raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 512.00 MiB.")
+"""
+
+
+def test_a_run_that_ends_out_of_memory_is_told_so(tmp_path: Path):
+    """The whole way but for the device: history, failure, snapshot, the program's own exit code, the verdict."""
+    held = write_snapshot(FAILED, tmp_path / "held.pickle")
+    (tmp_path / "train.py").write_text(PROGRAM)
+    run = record(tmp_path / "run", ["train.py", str(held)], cwd=tmp_path)
+    assert run.code == 1
+    assert "Tried to allocate 512.00 MiB" in run.err
+    assert (run.folder / "rank0" / RunFolder.SNAPSHOT).read_bytes()[:2] == b"\x80\x04"
+    report = analyze([run.folder])
+    assert (report.verdict.bottleneck.value, report.findings[0].rule) == ("memory", "oom-forensics")
+    assert report.findings[0].params["requested_bytes"] == 512 << 20
