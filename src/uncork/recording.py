@@ -187,6 +187,9 @@ class RunInfo:
         settings: Figures about model and loader read from the live objects (``num_workers``, ``pin_memory``,
             ``batch_size``, ``persistent_workers``, ``parameters``, ``parameter_bytes``, ``optimizer``, ``threads`` …).
         garbage: What Python's garbage collector took; None where it was not watched.
+        startup: Times since the epoch: ``python_ns`` Python began, ``torch_ns`` the import of torch began,
+            ``torch_ended_ns``, ``step_ns`` the first step began (absent where a loop does not show it),
+            ``step_ended_ns``.
         modules: Path → bytes of parameters, gradients and optimiser state of each module, those inside it included.
     """
 
@@ -200,6 +203,7 @@ class RunInfo:
     settings: Mapping[str, object] = field(default_factory=dict)
     modules: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
     garbage: Collected | None = None
+    startup: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from uncork.ledger import CAUSES
-from uncork.measure import Measured, Missing, present
+from uncork.measure import Measured, Measurement, Missing, present
 from uncork.measure.facts import Facts
 from uncork.measure.module_memory import ModuleMemory
 from uncork.measure.step_ledger import StepLedger
@@ -95,6 +95,7 @@ def _observed(facts: Facts) -> Section:
         "steps_seen": run.steps_seen,
         "notes": list(run.notes),
         "settings": dict(run.settings),
+        "startup": _startup(run.startup),
         "windows": [
             {
                 "name": window.name,
@@ -105,6 +106,25 @@ def _observed(facts: Facts) -> Section:
             }
             for window in run.windows
         ],
+    }
+
+
+_STARTUP = (
+    ("before_torch_ns", "python_ns", "torch_ns"),
+    ("import_torch_ns", "torch_ns", "torch_ended_ns"),
+    ("setup_ns", "torch_ended_ns", "step_ns"),
+    ("first_step_ns", "step_ns", "step_ended_ns"),
+)
+
+
+def _startup(at_ns: Mapping[str, int]) -> dict[str, int]:
+    """Return what the program did before its steps: a time per phase, as far as the recorder saw it begin and end."""
+    unseen = ("until_second_step_ns", "torch_ended_ns", "step_ended_ns")
+    phases = _STARTUP if "step_ns" in at_ns else (*_STARTUP[:2], unseen)
+    return {
+        name: at_ns[end] - at_ns[begin]
+        for name, begin, end in phases
+        if begin in at_ns and end in at_ns and at_ns[end] >= at_ns[begin]
     }
 
 
@@ -120,18 +140,27 @@ def tables_section(measured: Sequence[Measured], numbers: Sequence[int]) -> dict
 
 
 def memory_section(measured: Sequence[Measured], numbers: Sequence[int]) -> Section | None:
-    """Return sizes, peak and owners of the first rank that recorded them, or None."""
-    for number, one in zip(numbers, measured, strict=True):
-        contents = [
-            content
-            for kind, value in one.items()
-            if kind.section == "memory" and not isinstance(value, Missing) and (content := value.content())
-        ]
+    """Return sizes, peak and owners of the rank where a request failed, else of the one that used most; or None."""
+    ranks = sorted(zip(numbers, measured, strict=True), key=lambda pair: _most_memory(pair[1]), reverse=True)
+    for number, one in ranks:
+        contents = [content for value in _of_memory(one) if (content := value.content())]
         modules = one.get(ModuleMemory)
         by_module = modules.content() if isinstance(modules, ModuleMemory) else {}
         if contents or by_module:
             return {"rank": number, **(contents[0] if contents else {}), **by_module}
     return None
+
+
+def _of_memory(one: Measured) -> list[Measurement]:
+    """Return the measurements of a rank that fill the section on memory."""
+    return [value for kind, value in one.items() if kind.section == "memory" and not isinstance(value, Missing)]
+
+
+def _most_memory(one: Measured) -> tuple[bool, int]:
+    """Return whether a request failed on a rank, and the most that was in use."""
+    found = _of_memory(one)
+    failed = any(getattr(value, "oom", None) is not None for value in found)
+    return failed, max((int(getattr(value, "peak_bytes", 0)) for value in found), default=0)
 
 
 def views_section(measured: Sequence[Measured], numbers: Sequence[int]) -> Section:

@@ -58,6 +58,15 @@ def test_long_jobs_get_longer_windows(long_run: Run) -> None:
     assert 40 + 20 + 10 + 10 + 2 + 20 <= told["steps_seen"] < 200
 
 
+def test_what_came_before_the_steps_is_timed(long_run: Run) -> None:
+    """Python begins, imports torch, sets up and makes its first step, in that order; the step is the first of all."""
+    told = long_run.told(0)["startup"]
+    assert list(told) == ["python_ns", "torch_ns", "torch_ended_ns", "step_ns", "step_ended_ns"]
+    assert sorted(told.values()) == list(told.values())
+    steps = json.loads((long_run.folder / "rank0" / "steps.json").read_text())["rows"]
+    assert [told["step_ns"], told["step_ended_ns"] - told["step_ns"]] == steps[0][2:]
+
+
 def test_traces_hold_one_mark_per_step(long_run: Run) -> None:
     """Ten marked steps in the light window, two in the deep one, as torch's own schedule would write them."""
     for window, steps in (("light", 10), ("deep", 2)):

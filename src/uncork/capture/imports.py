@@ -1,6 +1,7 @@
 """AfterImport: calls us when the program has imported a module; we never import it first."""
 
 import sys
+import time
 from collections.abc import Callable, Sequence
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -11,6 +12,8 @@ class AfterImport:
     """A finder at the front of the path that finds nothing itself, and runs a callback after the real import."""
 
     def __init__(self) -> None:
+        self.begun_ns: dict[str, int] = {}
+        """When the import of a module that was waited for began, since the epoch."""
         self._waiting: dict[str, list[Callable[[ModuleType], None]]] = {}
 
     def when(self, name: str, then: Callable[[ModuleType], None]) -> None:
@@ -30,6 +33,7 @@ class AfterImport:
         waiting = self._waiting.pop(name, None)
         if waiting is None:
             return None
+        self.begun_ns[name] = time.time_ns()
         spec = self._real(name, path, target)
         if spec is None or spec.loader is None or not hasattr(spec.loader, "exec_module"):
             self._waiting[name] = waiting  # not found now (the program may handle that); it may come later

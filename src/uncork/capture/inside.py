@@ -4,6 +4,7 @@ import atexit
 import os
 import sys
 import threading
+import time
 from typing import Any
 
 from uncork.capture.imports import AfterImport
@@ -19,11 +20,13 @@ _finished = False
 _after: AfterImport | None = None
 _here: list[bool] = []
 _outside: str | None = None
+_begun_ns: int | None = None
 
 
 def begin() -> None:
     """Wait for the program's own import of torch; nothing else is touched before."""
-    global _outside  # noqa: PLW0603  # asked by recordings that the program wants to begin itself
+    global _outside, _begun_ns  # noqa: PLW0603  # asked by recordings that the program wants to begin itself
+    _begun_ns = time.time_ns()
     orders = Orders.from_environment()
     _outside = orders.folder
     after = AfterImport()
@@ -86,6 +89,9 @@ def _torch_is_there(torch: Any, orders: Orders, after: AfterImport) -> None:
         if not usable:
             return
         mine = Recorder(orders)
+        if _begun_ns is not None and "torch" in after.begun_ns:
+            begun_ns = {"python_ns": _begun_ns, "torch_ns": after.begun_ns["torch"]}
+            mine.journal.startup = {**begun_ns, "torch_ended_ns": time.time_ns()}
         hooks.install(torch, mine, after, is_late=bool(_here))
         after.when("torch.utils.data.dataloader", lambda module: mine.guard(lambda: loader_hooks.install(module, mine)))
         recorder = mine

@@ -21,6 +21,9 @@ STEPS_KEPT = 4096
 FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 """A full disk, a limit on the size of files, a quota."""
 
+FIRST_TIMED = 2
+"""The first step with a known begin, where a step is told by its end only: it begins as the first one ends."""
+
 MOST_COUNTS = 8
 """Counts of what modules hold: each takes milliseconds (2.4 ms for a GPT of four blocks, capture study, section 9)."""
 
@@ -38,6 +41,7 @@ class Journal:
         self.seen: dict[str, Any] = {"optimizers": []}
         self.steps: deque[tuple[int, str, int, int]] = deque(maxlen=STEPS_KEPT)
         self.garbage = Garbage()
+        self.startup: dict[str, int] = {}
         self.folder: Path | None = None
         self._orders = orders
         self._facts: dict[str, Any] = {}
@@ -101,7 +105,17 @@ class Journal:
             **self._facts,
             "modules": self._holdings,
             "garbage": self.garbage.to_json(),
+            "startup": self._startup(),
         }
         write_json(home / "recording.json", about)
         steps = {"columns": ["step", "window", "start_ns", "dur_ns"], "rows": list(self.steps)}
         write_json(home / "steps.json", steps, indent=None)
+
+    def _startup(self) -> dict[str, int]:
+        """Return when the program began, had torch, and made its first step, whose begin some loops do not show."""
+        number, _, begun_ns, dur_ns = self.steps[0] if self.steps else (0, "", 0, 0)
+        if number == 1:
+            self.startup |= {"step_ns": begun_ns, "step_ended_ns": begun_ns + dur_ns}
+        elif number == FIRST_TIMED:
+            self.startup["step_ended_ns"] = begun_ns
+        return self.startup

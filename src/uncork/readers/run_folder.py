@@ -139,6 +139,7 @@ def _info(told: Mapping[str, Any], about: Mapping[str, Any], notes: tuple[str, .
         notes=notes,
         settings=_mapping(told.get("settings")),
         garbage=_collected(_mapping(told.get("garbage"))),
+        startup={key: at for key, at in _mapping(told.get("startup")).items() if _int(at) is not None},
         modules={
             str(path): (sizes[0], sizes[1], sizes[2])
             for path, sizes in _mapping(told.get("modules")).items()

@@ -23,6 +23,7 @@ def about(report: Report) -> list[Json]:
         ("page.about.recorded", _recorded(run)),
         ("page.about.flags", [(f"page.flag.{name}", value) for name, value in run.get("flags", {}).items()]),
         ("page.about.machine", _machine(run)),
+        ("page.about.startup", [(f"page.field.{name}", value) for name, value in run.get("startup", {}).items()]),
         ("page.about.settings", [(f"page.field.{name}", _set(one)) for name, one in run.get("settings", {}).items()]),
     ]
     found = [
