@@ -10,7 +10,7 @@ from uncork import readers
 from uncork.measure import Rank
 from uncork.measure.memory_what_if import MOST_BATCH_RATIO, Saving
 from uncork.measure.snapshot_memory import SnapshotMemory
-from uncork.pipeline import analyze_recordings
+from uncork.pipeline import analyze, analyze_recordings
 from uncork.report import finding_texts, from_json, to_json
 from uncork.rules.headroom import spoken
 from uncork.testing import sketch
@@ -295,3 +295,12 @@ def test_a_program_that_ended_out_of_memory_is_told_that_first():
     assert went_on.verdict.bottleneck.value == "compute"
     assert (ended.verdict.bottleneck.value, ended.findings[0].rule) == ("memory", "oom-forensics")
     assert ended.verdict.confidence == 1.0
+
+
+def test_of_several_ranks_the_one_that_failed_is_shown(tmp_path: Path):
+    """Rank 0 uses more, but rank 1 failed; without a failure the one that uses most is shown."""
+    write_snapshot(["old 1GiB", *forward_and_back(16)], tmp_path / "rank0.pickle")
+    write_snapshot(FAILED, tmp_path / "rank1.pickle")
+    assert analyze([tmp_path]).memory["rank"] == 1
+    write_snapshot(["old 1GiB", *forward_and_back(4)], tmp_path / "rank1.pickle")
+    assert analyze([tmp_path]).memory["rank"] == 0

@@ -45,6 +45,13 @@ def memory_parts(memory: Mapping[str, Any], options: Options) -> Iterator[Render
             yield Text(say(options.lang, f"ui.memory.{name}"), style="dim")
             yield Padding(_owners(rows if options.verbose else rows[:_FEW], options), (0, 0, 0, 2))
     yield from _by_module(memory, options)
+    yield from _choices(memory, options)
+
+
+def _choices(memory: Mapping[str, Any], options: Options) -> Iterator[RenderableType]:
+    """Yield what other choices would save, and how the reserve lies."""
+    if options.verbose and memory.get("segment_allocs"):
+        yield Text(say(options.lang, "ui.memory.driver", memory), style="dim")
     savings = memory.get("what_if") or []
     if savings:
         yield Text(say(options.lang, "ui.memory.what_if"), style="dim")
@@ -136,7 +143,7 @@ def _modules(rows: list[Mapping[str, Any]], options: Options) -> Table:
 def _head(memory: Mapping[str, Any], lang: str) -> Text:
     """Return peak, phase and reserve in one line."""
     line = Text(say(lang, "ui.memory.peak", {"peak_bytes": memory["peak_bytes"]}), style="bold")
-    facts = []
+    facts = [f"rank {memory['rank']}"] if memory.get("rank") else []
     if memory.get("peak_phase"):
         facts.append(say(lang, f"memory.phase.{memory['peak_phase']}"))
     if memory.get("reserved_peak_bytes"):
