@@ -73,6 +73,8 @@ def read(path: Path, progress: Progress | None = None) -> list[Recording]:
 
 def _refuse_empty(table: EventTable, path: Path) -> None:
     """Stop where nothing of PyTorch was recorded."""
+    if table.of_kind(Kind.KERNEL, Kind.RUNTIME, Kind.PYTHON_FUNCTION).any():
+        return
     lasting = ~table.of_kind(Kind.FLOW_START, Kind.FLOW_END, Kind.COUNTER, Kind.OVERHEAD)
     names = distinct(table.name[lasting], len(table.strings))
     if all(_is_profilers_own(table.strings.text(name)) for name in names):

@@ -1,6 +1,5 @@
 """Reads what `uncork run` left: one Recording per rank, durations from the light window, places from the deep one."""
 
-import csv
 import json
 from collections import defaultdict
 from collections.abc import Mapping
@@ -192,6 +191,8 @@ def _spans(path: Path) -> SpanTable | None:
 
 def _samples(path: Path) -> SampleTable | None:
     """Return the samples by series."""
+    import csv
+
     columns: defaultdict[str, tuple[list[int], list[float]]] = defaultdict(lambda: ([], []))
     for row in csv.reader(_lines(path)):
         try:

@@ -1,7 +1,6 @@
 """What a single token of a trace's JSON means: a time, a number, a key; exact, however it is written."""
 
 import json
-from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 
 from uncork.events import SURROGATE
 from uncork.readers.columns import ABSENT, NOT_A_NUMBER
@@ -9,7 +8,6 @@ from uncork.readers.columns import ABSENT, NOT_A_NUMBER
 HUGE_NS = 9_200_000_000_000_000_000
 """The year 2261 in ns since the epoch, and the end of int64: a start beyond it was not written in µs."""
 NUMBER_STARTS = {bytes([byte]) for byte in b"-0123456789"}
-_EXACT = Context(prec=80)
 
 
 def nanoseconds(token: bytes) -> int:
@@ -22,11 +20,18 @@ def nanoseconds(token: bytes) -> int:
             return int(whole + part.ljust(3, b"0"))
         except ValueError:
             pass
+    return _rare_nanoseconds(token)
+
+
+def _rare_nanoseconds(token: bytes) -> int:
+    """Return the same of a time with an exponent, more decimals or quotes around it."""
+    from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
+
     try:
         exact = Decimal(token.strip(b'"').decode("ascii", "replace"))
         if not exact.is_finite() or exact.adjusted() > 24:
             return NOT_A_NUMBER
-        return int(_EXACT.multiply(exact, Decimal(1000)).to_integral_value(ROUND_HALF_UP))
+        return int(Context(prec=80).multiply(exact, Decimal(1000)).to_integral_value(ROUND_HALF_UP))
     except (InvalidOperation, ValueError):
         return NOT_A_NUMBER
 
