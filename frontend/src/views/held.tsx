@@ -24,7 +24,7 @@ const WIDTH = 1200;
 const HEIGHT = 280;
 
 export function HeldMemory({ memory }: { memory: MemorySection }) {
-  const facts = Object.fromEntries(Object.entries(memory).filter(([name, value]) => !OWN.has(name) && value !== null && value !== -1));
+  const facts = Object.fromEntries(Object.entries(memory).filter(([name, value]) => !OWN.has(name) && value !== null && value !== -1).map(([name, value]) => [name, name === 'peak_phase' ? say(`memory.phase.${value}`) : value]));
   return (
     <>
       {memory.curve?.allocated_bytes?.length && Object.keys(memory.curve.categories ?? {}).length ? <Stacked curve={memory.curve} /> : null}

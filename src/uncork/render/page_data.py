@@ -22,7 +22,19 @@ from uncork.report import Report, finding_texts, spell
 Json = dict[str, Any]
 Tables = Mapping[str, Sequence[Mapping[str, Any]]]
 # The page needs the texts of these corners of the catalogue only.
-_SPOKEN = ("page.", "cause.", "column.", "class.", "pattern.", "flame.", "reading.", "compare.", "missing.", "record.")
+_SPOKEN = (
+    "page.",
+    "cause.",
+    "column.",
+    "class.",
+    "pattern.",
+    "flame.",
+    "reading.",
+    "compare.",
+    "missing.",
+    "record.",
+    "memory.phase.",
+)
 _MOST_ROWS = 2_000
 _MOST_CHARACTERS = 1_000_000
 MOST_BLOCK_BYTES = 12_000_000
