@@ -49,6 +49,8 @@ BUSY_PAIR = frozenset({Bottleneck.COMPUTE, Bottleneck.MEMORY})
 IDLE_CLASSES = frozenset({Bottleneck.DATA_LOADING, Bottleneck.FRAMEWORK})
 """Classes of time in which nothing seems to work: lost records make them larger than they are."""
 
+CROWDED = 0.8
+"""On the CPU itself, operators of a crowded machine wait for their threads' turn, and small ones look like work."""
 UNLINKED = 0.25
 """Where no device work has its launch, waiting for the device and first uses look like dispatching."""
 
@@ -278,6 +280,8 @@ def _confidence(job: Job, share: float, quality: Sequence[Quality]) -> float:
         # How much longer steps take under the profiler was counted above, where it is known.
         counts = one.severity != "info" and "times_longer" not in one.params
         sure *= _DOUBT.get(one.id, 1.0) if counts else 1.0
+        if one.id == "machine-busy" and not job.ledgers[0].on_device:
+            sure *= CROWDED
         if one.id == "no-launch-links" and CLASSES[top] in IDLE_CLASSES:
             sure *= 1 - UNLINKED * (one.share_affected or 0.0)
     alone = len(job.ledgers) == 1 or any(one.id == "missing-ranks" for one in quality)

@@ -345,3 +345,12 @@ def test_a_step_that_stalls_on_one_rank_weighs_on_none() -> None:
     second = with_lengths(step, step, {**step, "sync": 600}, step)
     found = judge([first, second], [0, 1], [], [])
     assert (found.bottleneck, found.share) == (Bottleneck.MEMORY, 0.4)
+
+
+def test_a_crowded_machine_makes_a_verdict_on_the_cpu_less_sure_than_one_on_a_device() -> None:
+    """Other programs on the cores lengthen small operators on the CPU; a device computes as fast as before."""
+    crowded = [Quality("machine-busy", "warning", None, {"others_share": 0.8})]
+    on_cpu = verdict(*[{"compute": 90}] * 4, on_device=False)
+    on_device = verdict(*[{"gemm": 90}] * 4)
+    less = verdict(*[{"compute": 90}] * 4, on_device=False, quality=crowded).confidence / on_cpu.confidence
+    assert less < verdict(*[{"gemm": 90}] * 4, quality=crowded).confidence / on_device.confidence - 0.1
