@@ -104,6 +104,32 @@ def test_stray_records_without_launches_are_outside() -> None:
     assert found.window[1] - found.window[0] == 17 * MS
 
 
+def test_a_stray_record_before_linked_work_starts_no_window() -> None:
+    """The first kernel after the launch counts, 6 ms on; a fill 463 ms before it, without a launch, does not."""
+    found = timeline("""
+        device NVIDIA A100-SXM4-80GB
+        once
+          stream 7 0ms..0.01ms memset_kernel
+          main 463ms..463.1ms aten::mm -> stream 7 469ms..472ms ampere_sgemm
+    """)
+    assert found.window[1] - found.window[0] == 3 * MS
+
+
+def test_marks_that_nothing_links_to_the_device_become_one_window() -> None:
+    """Two steps of 2 ms and 40 ms of device work without launches: one window to the device's end."""
+    text = """
+        device NVIDIA A100-SXM4-80GB
+        steps 2 x 2ms
+          main 0ms..1ms aten::mm
+        once
+          stream 7 0ms..40ms ampere_sgemm
+    """
+    steps = timeline(text).steps
+    assert (steps.marked, steps.dur_ns.tolist()) == (False, [44 * MS])
+    beside = timeline(text.replace("0ms..40ms", "-3ms..-1ms")).steps
+    assert (beside.marked, beside.dur_ns.tolist()) == (True, [2 * MS] * 2)
+
+
 def test_without_a_device_the_window_is_all_host_events() -> None:
     """A CPU-only recording is looked at from its first operator to its last."""
     start, end = timeline("""
