@@ -20,7 +20,8 @@ from uncork.readers.source import Progress, Source
 
 _WORTH_SHARING_BYTES = 1 << 20
 """Of a smaller file the first piece is most of it."""
-_PIECE_BYTES = 2 << 20
+_PIECE_BYTES = 1 << 19
+"""Half of what a core's second cache holds: a piece is scanned while it is still there."""
 _GUESS_BYTES = 256 << 10
 _BETWEEN_EVENTS = re.compile(rf'\}}\s*,\s*(?=\{{\s*"(?:{FIELDS})"\s*:)'.encode())
 _COMMA = re.compile(rb"\s*,?\s*")
