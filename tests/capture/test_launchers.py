@@ -174,6 +174,16 @@ def test_a_script_sees_what_it_would_see(tmp_path: Path) -> None:
     assert watched.result() == {"problem": "torch-not-imported", "exit_code": 0}
 
 
+@pytest.mark.parametrize("flag", ["-I", "-S", "-E"])
+def test_a_python_that_looks_at_no_environment_is_left_alone(tmp_path: Path, flag: str) -> None:
+    """Such an interpreter cannot let the recorder in; the program runs as it would, and the reason is told."""
+    (tmp_path / "show.py").write_text("import sys\nprint(sys.argv, sys.flags)\n")
+    watched = record(tmp_path / "run", [sys.executable, flag, "show.py"], cwd=tmp_path)
+    alone = plain([flag, "show.py"], cwd=tmp_path)
+    assert (watched.out, watched.err, watched.code) == (alone.stdout, alone.stderr, 0)
+    assert watched.result()["problem"] == "not-let-in"
+
+
 def test_a_sitecustomize_of_the_users_own_still_runs(tmp_path: Path) -> None:
     """The environment's own sitecustomize is found after ours has stepped aside."""
     (tmp_path / "sitecustomize.py").write_text("import builtins\nbuiltins.users_own = 42\n")

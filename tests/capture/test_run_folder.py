@@ -142,6 +142,7 @@ def test_cut_lines_and_damaged_parts_are_left_out(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("problem", "steps", "words"),
     [
+        ("not-let-in", 0, "without -I, -E and -S"),
         ("torch-not-imported", 0, "never imported torch"),
         ("torch-too-old", 0, "older than 2.3"),
         ("disk-full", 12, "disk was full"),

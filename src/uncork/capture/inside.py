@@ -1,6 +1,7 @@
 """Begin: what happens in each Python process of the program before its first line runs."""
 
 import atexit
+import contextlib
 import os
 import sys
 import threading
@@ -11,6 +12,8 @@ from uncork.capture.imports import AfterImport
 from uncork.capture.options import Orders
 
 OUR_FILES = os.path.dirname(os.path.abspath(__file__)) + os.sep
+ENTERED = "entered"
+"""Empty file of the run folder: a Python process of the program has let the recorder in."""
 TORCH_FOUND = "torch.json"
 """File of the run folder that says which torch the program imported."""
 
@@ -29,6 +32,8 @@ def begin() -> None:
     _begun_ns = time.time_ns()
     orders = Orders.from_environment()
     _outside = orders.folder
+    with contextlib.suppress(OSError):
+        os.close(os.open(os.path.join(orders.folder, ENTERED), os.O_WRONLY | os.O_CREAT, 0o644))
     after = AfterImport()
     after.when("torch", lambda torch: _torch_is_there(torch, orders, after))
 

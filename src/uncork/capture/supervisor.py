@@ -16,7 +16,7 @@ from uncork import __version__
 from uncork.capture import settings
 from uncork.capture.arming import register
 from uncork.capture.files import OWNER, write_json
-from uncork.capture.inside import TORCH_FOUND
+from uncork.capture.inside import ENTERED, TORCH_FOUND
 from uncork.capture.job import Job, job_of, wait_for_ranks
 from uncork.capture.launch import command_for, environment_for
 from uncork.capture.options import CaptureOptions
@@ -39,7 +39,7 @@ class CaptureResult:
         folder: The run folder.
         exit_code: The program's exit code as a shell shows it (128 + n for signal n).
         signal: The signal that ended it, or None.
-        problem: Id of what prevents an analysis (``torch-not-imported torch-too-old disk-full recorder-fault
+        problem: Id of what prevents an analysis (``not-let-in torch-not-imported torch-too-old disk-full recorder-fault
             user-profiler too-short no-steps``), a key ``note.<id>`` of the catalogue, or empty.
         leads: This process reports; other ranks' processes of a launcher stay silent.
         stopped_by_us: The program was ended by a limit that the user asked for.
@@ -230,7 +230,7 @@ def _problem(folder: Path, job: Job) -> str:
     try:
         found = json.loads((folder / TORCH_FOUND).read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return "torch-not-imported"
+        return "torch-not-imported" if (folder / ENTERED).exists() else "not-let-in"
     if not found.get("usable"):
         return "torch-too-old"
     # A launcher that runs below us may have started no rank 0 on this host.

@@ -31,6 +31,7 @@ from uncork.recording import (
 ORDER = 5
 """Asked first: a folder is nobody else's."""
 EMPTY = {
+    "not-let-in": "run_not_let_in",
     "torch-not-imported": "run_without_torch",
     "torch-too-old": "run_of_old_torch",
     "disk-full": "run_on_full_disk",
