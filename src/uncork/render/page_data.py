@@ -23,17 +23,8 @@ Json = dict[str, Any]
 Tables = Mapping[str, Sequence[Mapping[str, Any]]]
 # The page needs the texts of these corners of the catalogue only.
 _SPOKEN = (
-    "page.",
-    "cause.",
-    "column.",
-    "class.",
-    "pattern.",
-    "flame.",
-    "reading.",
-    "compare.",
-    "missing.",
-    "record.",
-    "memory.phase.",
+    *("page.", "cause.", "column.", "class.", "pattern.", "flame."),
+    *("reading.", "compare.", "missing.", "record.", "memory.phase."),
 )
 _MOST_ROWS = 2_000
 _MOST_CHARACTERS = 1_000_000
