@@ -1,0 +1,110 @@
+"""What rules advise: what fits the machine, and nothing where the recording carries no shares of a step."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.unit.rule_outcomes import found
+from uncork import pipeline
+from uncork.report import to_json
+from uncork.testing import sketch
+
+TINY = """
+steps 4 x 10ms
+  main 0us..12us x400 every 20us aten::add
+"""
+LAUNCHED = "  main 9ms..9.1ms cudaLaunchKernel\n"
+
+
+def test_shares_of_a_step_mean_nothing_where_device_records_are_missing():
+    """Launches without records: the device may be busy all the time, so no rule states what the host's calls cost."""
+    seen = pipeline.analyze_recordings(sketch(TINY))
+    assert "tiny-operators" in [one.rule for one in seen.findings]
+    blind = pipeline.analyze_recordings(sketch("device NVIDIA A100-SXM4-80GB" + TINY + LAUNCHED))
+    assert blind.verdict.bottleneck.value == "undetermined"
+    assert [one for one in blind.findings if one.share] == []
+    assert ("tiny-operators", ("device",)) in [(one.rule, one.missing) for one in blind.not_assessed]
+
+
+def test_shares_of_a_step_mean_nothing_where_nothing_comes_again():
+    """Five operators and no step: what they take says nothing of a job."""
+    report = pipeline.analyze_recordings(sketch("main 0ms..9ms aten::mm\nmain 9ms..9.01ms x4 every 20us aten::add"))
+    assert report.verdict.bottleneck.value == "undetermined"
+    assert report.findings == () or all(not one.share for one in report.findings)
+    assert ("dominant-operator", ("longer",)) in [(one.rule, one.missing) for one in report.not_assessed]
+
+
+def test_what_to_record_is_said_in_the_words_of_the_tool_that_recorded():
+    """Who used ``uncork run`` has no profiler flag to set."""
+    report = pipeline.analyze_recordings(sketch("steps 4 x 10ms\n  main 0ms..9ms aten::mm"))
+    assert report.how_to_record("stacks", "en") == "Record stacks: with_stack=True."
+    mine = replace(report, run={**report.run, "format": "run"})
+    assert "--no-stack" in mine.how_to_record("stacks", "en")
+    assert "with_stack" not in str(to_json(mine)["not_assessed"])
+
+
+@pytest.mark.parametrize(
+    ("op", "head", "advice"),
+    [
+        ("aten::mkldnn_convolution", "", ("channels-last", "cpu-bf16", "threads", "cheaper-convolution")),
+        ("aten::mm", "", ("cpu-bf16", "threads", "smaller-product")),
+        ("aten::mm", "setting threads 4\nsetting cores 4\n", ("cpu-bf16", "smaller-product")),
+        ("aten::normal_", "", ("draw-less",)),
+        ("aten::cumsum", "setting threads 4\nsetting cores 4\n", ("kernel",)),
+    ],
+)
+def test_advice_for_the_cpu_names_no_device(op: str, head: str, advice: tuple[str, ...]):
+    """Layout, bits and threads; no more threads where all cores have one; random numbers come from one thread."""
+    assert found("dominant-operator", f"{head}steps 4 x 10ms\n  main 0ms..9ms {op}\n").advice == advice
+
+
+def test_views_and_allocations_are_not_what_is_launched_too_slowly():
+    """The operator named is one that works, though ``empty`` and ``t`` are called as often and cost more."""
+    text = """
+    device NVIDIA A100-SXM4-80GB
+    steps 4 x 1ms
+      main 0us..4us x20 every 48us aten::t
+      main 5us..10us x20 every 48us aten::empty
+      main 11us..14us x20 every 48us aten::add -> stream 7 15us..20us vectorized_elementwise_kernel
+    """
+    assert found("launch-bound", text).location.op == "aten::add"
+
+
+def test_code_to_copy_names_the_machines_own_device():
+    """``torch.autocast`` takes ``cuda`` on NVIDIA and AMD, ``npu`` on Ascend."""
+    text = "{device}\nsteps 4 x 10ms\n  main 0ms..1ms aten::add -> stream 7 0.2ms..9ms vectorized_elementwise_kernel\n"
+    for device, name in (("AMD Instinct MI300X", "cuda"), ("Ascend 910B", "npu"), ("Tesla T4", "cuda")):
+        finding = found("bandwidth-bound-elementwise", text.format(device=f"device {device}"))
+        assert finding.params["accelerator"] == name
+
+
+def test_a_process_with_one_thread_has_none_too_many():
+    """Three workers on two cores are too many workers; the one thread of each operator is not."""
+    report = pipeline.analyze_recordings(
+        sketch("setting threads 1\nsetting cores 2\nsetting num_workers 3\nsteps 4 x 10ms\n  main 0ms..9ms aten::mm\n")
+    )
+    assert "cpu-threads-oversubscribed" in report.clear
+
+
+def test_the_last_sample_of_a_program_that_has_ended_is_no_fall():
+    """50 MiB more with each sample, then nothing: the process is gone."""
+    grown = " ".join(f"{1024 + 50 * number}MiB" for number in range(20))
+    text = f"samples process_rss_bytes {grown} 0MiB\nsteps 4 x 10ms\n  main 0ms..9ms aten::mm\n"
+    assert found("host-memory-growth", text).advice[0] == "let-go"
+
+
+def test_a_librarys_data_set_is_no_place_to_change():
+    """``TensorDataset`` makes the items: the finding names no line of PyTorch's."""
+    text = """
+    setting num_workers 0
+    setting dataset_file "/venv/lib/python3.11/site-packages/torch/utils/data/dataset.py"
+    setting dataset_line 205
+    steps 4 x 10ms
+      main 0ms..8ms enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__
+      main 8ms..9ms aten::mm
+    """
+    finding = found("starved", text)
+    assert finding.location.file is None
+    assert finding.params["where"] == "Dataset.__getitem__"
+    mine = text.replace("/venv/lib/python3.11/site-packages/torch/utils/data/dataset.py", "/home/me/data.py")
+    assert found("starved", mine).location.line == 205
