@@ -14,6 +14,8 @@ import pytest
 from tests.capture.runs import Run, command, environment, plain, record
 from uncork import readers
 from uncork.capture import trigger
+from uncork.measure import Rank
+from uncork.measure.module_memory import ModuleMemory, ModuleSizes
 from uncork.recording import Recording
 
 pytestmark = pytest.mark.torch
@@ -120,6 +122,17 @@ def test_settings_tell_of_the_live_objects(recording: Recording) -> None:
         .strip()
         .startswith("def __getitem__")
     )
+
+
+def test_what_each_module_holds(recording: Recording) -> None:
+    """8·16+16 and 16·3+3 parameters, as many gradients, two moments and a count of 4 bytes per tensor for Adam.
+
+    For the backward pass four rows of 16 floats: what ReLU returns; the dropout's noise and what it returns.
+    """
+    found = {row.module: row for row in ModuleMemory.of(Rank(recording)).modules}
+    assert found["Sequential"] == ModuleSizes("Sequential", 768, 780, 780, 1576)
+    assert found["0"] == ModuleSizes("0", 0, 576, 576, 1160)
+    assert [found[name].activation_bytes for name in ("1", "2", "3")] == [256, 512, 0]
 
 
 def test_times_of_steps_agree_with_the_trace(long_run: Run, recording: Recording) -> None:
