@@ -14,7 +14,7 @@ from uncork.measure.views.names import printable
 from uncork.render.evidence import view_of
 from uncork.render.tables import place
 from uncork.report import LedgerEntry, Report, finding_texts, spell
-from uncork.units import format_ns, format_quantity, format_share
+from uncork.units import format_bytes, format_ns, format_quantity, format_share
 
 _MOST_OPEN = 3
 _SMALL_CAUSE = 0.005
@@ -205,6 +205,8 @@ def _finding(number: int, finding: Finding, report: Report, lang: str) -> Iterat
     places = _places(finding.location)
     if places:
         yield '<p class="places">' + " ".join(f"<code><bdi>{shown(one)}</bdi></code>" for one in places) + "</p>"
+    if texts["worth"]:
+        yield f'<p class="muted">{shown(texts["worth"])}</p>'
     first = texts["advice"][0] if texts["advice"] else None
     if first:
         yield f'<p class="advice">{prose(first["text"])}</p>'
@@ -221,7 +223,10 @@ def _gain(finding: Finding, report: Report, lang: str) -> str:
     """Return what the finding is worth, as a range of time and of the step."""
     low, high = finding.gain.low, finding.gain.high
     if high <= 0:
-        return f"<span>{shown(finding_texts(finding, lang)['worth'] or say(lang, 'page.no_gain'))}</span>"
+        saved = finding.params.get("saved_bytes")
+        if isinstance(saved, int) and saved:
+            return f"<b>−{shown(format_bytes(saved))}</b>"
+        return f"<span>{shown(say(lang, 'page.no_gain'))}</span>"
     step_ns = report.run.get("step_ns") or 0
     same = format_share(low) == format_share(high)
     share = f"−{format_share(high)}" if same else f"−{format_share(low).removesuffix(' %')} … {format_share(high)}"

@@ -16,6 +16,7 @@ _ADVICE = {
     "gradient": ("shard", "smaller-state"),
 }
 _ADVICE_OF = {"checkpointing": "checkpoint", "checkpointing_calls": "checkpoint", "optimizer_8bit": "smaller-state"}
+_PIECES = {"expandable_segments": "expandable"}
 
 
 @rule()
@@ -37,7 +38,8 @@ def _cost(mine: SnapshotMemory, number: int, *, many: bool) -> Cost:
     top_bytes, top = max((size, word) for word, size in failed.held.items() if word != "unknown")
     top = top if top_bytes else "unknown"
     free, left = failed.free, failed.device_free_bytes
-    best = best_saving(mine, *_ADVICE_OF)
+    pieces = failed.in_pieces and not mine.expandable
+    best = best_saving(mine, *(_PIECES if pieces else _ADVICE_OF))
     return Cost(
         ns_per_step=0,
         gain=Gain(0.0, 0.0),
@@ -70,8 +72,7 @@ def _cost(mine: SnapshotMemory, number: int, *, many: bool) -> Cost:
 
 def _advice(mine: SnapshotMemory, top: str, best: Saving | None) -> tuple[str, ...]:
     """Return the advice: first what alone would have been enough, then what helps against what holds most."""
-    first = ["expandable"] if mine.oom and mine.oom.in_pieces and not mine.expandable else []
     short = mine.oom.short_bytes if mine.oom else None
-    if best is not None and short is not None and best.low_bytes >= short:
-        first.append(_ADVICE_OF[best.change])
+    enough_alone = best is not None and (best.change in _PIECES or (short is not None and best.low_bytes >= short))
+    first = ((_ADVICE_OF | _PIECES)[best.change],) if best is not None and enough_alone else ()
     return tuple(dict.fromkeys((*first, *_ADVICE.get(top, _ADVICE["activation"]))))
