@@ -15,9 +15,6 @@ from typing import Any
 from uncork.capture.imports import AfterImport
 from uncork.capture.recorder import Recorder
 
-OLDEST = (2, 3)
-"""First torch with all that recording needs (`torch.compiler.is_compiling`)."""
-
 MOST_OPTIMIZERS = 1024
 """Optimisers remembered: some programs have one per parameter, others build one per task for ever."""
 

@@ -81,12 +81,12 @@ def _torch_is_there(torch: Any, orders: Orders, after: AfterImport) -> None:
     try:
         from uncork.capture import hooks, loader_hooks
         from uncork.capture.files import write_json
-        from uncork.capture.probes import version
         from uncork.capture.recorder import Recorder
         from uncork.capture.timed import TimedWindows
+        from uncork.capture.versions import is_usable
 
         found = os.path.join(orders.folder, TORCH_FOUND)
-        usable = version(torch) >= hooks.OLDEST
+        usable = is_usable(torch)
         if not os.path.exists(found):
             from pathlib import Path
 

@@ -4,8 +4,6 @@ Only torch's lower profiler class is used: ``torch.profiler.profile`` imports th
 start (a second of CPU time), and its ``stop`` builds Python events nobody reads.
 """
 
-import contextlib
-import ctypes
 import errno
 import os
 import sys
@@ -13,14 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from uncork.capture.versions import Quiet, hush_kineto, stacks_are_safe, without_python_events
+
 BYTES_PER_EVENT_LIGHT, BYTES_PER_EVENT_DEEP = 290, 615
 """Size of one operator in the exported JSON, measured (capture study, section 6)."""
 ENDING_BYTES = 64
-LOG_LEVEL_ERROR = 2
-"""c10's level that leaves warnings out."""
-
-KINETO_SILENT = 6
-"""Kineto's level that leaves out all it says; 5 no longer does (capture study, section 1)."""
 
 
 class Unavailable(Exception):  # noqa: N818  # not an error: the window is left out and the report says why
@@ -77,7 +72,7 @@ class TraceProbe(Probe):
         self._torch, self._regions = torch, regions
         self._asked = {"with_stack": stacks, "record_shapes": shapes, "profile_memory": memory}
         self._profile: Any = None
-        self._quiet: _Quiet | None = None
+        self._quiet: Quiet | None = None
         self._running = False
 
     def start(self) -> None:
@@ -86,16 +81,16 @@ class TraceProbe(Probe):
 
         if profiler._is_profiler_enabled:
             raise Unavailable("user-profiler")
-        if self._asked["with_stack"] and (sys.getprofile() is not None or not stacks_are_safe()):
+        if self._asked["with_stack"] and (sys.getprofile() is not None or not stacks_are_safe(self._torch)):
             self._asked["with_stack"] = False
         self._profile = profiler.profile(use_device=_device(self._torch), use_kineto=True, **self._asked)
-        config = _without_python_events(self._torch, stacks=self._asked["with_stack"])
+        config = without_python_events(self._torch, stacks=self._asked["with_stack"])
         if config is not None:  # set here, since the constructor refuses it beside stacks, for the sake of its events
             self._profile.experimental_config = config
         if self._asked["profile_memory"]:
-            self._quiet = _Quiet()
+            self._quiet = Quiet()
         self._profile._prepare_trace()
-        _hush_kineto(self._torch)
+        hush_kineto(self._torch)
         self._running = True
         self._profile._start_trace()
         for key in ("with_stack", "record_shapes", "profile_memory"):
@@ -128,7 +123,7 @@ class TraceProbe(Probe):
         self._regions(False)
         self._running = False
         # Torch warns of regions that are still open, as they are where a window ends inside a step.
-        quiet = self._quiet or _Quiet()
+        quiet = self._quiet or Quiet()
         try:
             device = _device(self._torch)
             if device is not None:
@@ -174,26 +169,6 @@ class FunctionsProbe(Probe):
             self._profile.disable()
 
 
-class _Quiet:
-    """Silences torch's C++ warnings while memory is recorded, one for each block it did not see allocated."""
-
-    def __init__(self) -> None:
-        self._level: Any = None
-        with contextlib.suppress(Exception):
-            import torch
-
-            library = ctypes.CDLL(os.path.join(os.path.dirname(torch.__file__), "lib", "libc10.so"))
-            level = ctypes.c_int.in_dll(library, "FLAGS_caffe2_log_level")
-            self._before = level.value
-            level.value = max(level.value, LOG_LEVEL_ERROR)
-            self._level = level
-
-    def end(self) -> None:
-        """Set the level back."""
-        if self._level is not None:
-            self._level.value = self._before
-
-
 def whole_size(path: Path) -> int:
     """Return the size of a JSON file; torch does not say that it could not write it to its end."""
     part = path.with_name(f"{path.name}.tmp")  # what newer ones write first, and leave where the disk is full
@@ -207,49 +182,6 @@ def whole_size(path: Path) -> int:
         path.unlink(missing_ok=True)
         part.unlink(missing_ok=True)
     raise OSError(errno.ENOSPC, "a trace could not be written to its end", str(path))
-
-
-def _without_python_events(torch: Any, *, stacks: bool) -> Any:
-    """Return the setting that makes `stop` a third cheaper, or None in a torch that lacks it (before 2.12).
-
-    With stacks it would cost the calling lines, which torch writes since 2.14.
-    """
-    from torch._C._profiler import _ExperimentalConfig
-
-    if stacks and version(torch) >= (2, 14):
-        return None
-    try:
-        return _ExperimentalConfig(trace_only=True)
-    except TypeError:
-        return None
-
-
-def version(torch: Any) -> tuple[int, int]:
-    """Return major and minor version of torch."""
-    major, minor = str(torch.__version__).split("+")[0].split(".")[:2]
-    return int(major), int(minor)
-
-
-def _hush_kineto(torch: Any) -> None:
-    """Silence the lines that Kineto writes per window, where torch was loaded without the setting for it.
-
-    Kineto sets the level itself when the first profiler is prepared.
-    """
-    if "KINETO_LOG_LEVEL" not in os.environ:
-        with contextlib.suppress(Exception):
-            library = ctypes.CDLL(os.path.join(os.path.dirname(torch.__file__), "lib", "libtorch_cpu.so"))
-            ctypes.c_int.in_dll(library, "_ZN9libkineto6Logger14severityLevel_E").value = KINETO_SILENT
-
-
-def stacks_are_safe() -> bool:
-    """Return whether torch's Python tracer is known to work on this interpreter and torch.
-
-    It crashed on Python 3.13 before torch 2.8 (pytorch#144094) and lost calls on 3.12.0 to 3.12.4 (#155446).
-    """
-    torch = sys.modules["torch"]
-    if sys.version_info >= (3, 13) and version(torch) < (2, 8):
-        return False
-    return not (3, 12, 0) <= sys.version_info[:3] <= (3, 12, 4)
 
 
 def _device(torch: Any) -> str | None:
