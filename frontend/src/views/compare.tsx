@@ -46,8 +46,8 @@ function Diverging({ title, changes, name }: { title: string; changes: Change[];
           return (
             <li title={`${duration(one.before_ns)} → ${duration(one.after_ns)}`}>
               <span>{name(one)}</span>
-              <span class="left">{change <= 0 && <>{text}{bar}</>}</span>
-              <span class="right">{change > 0 && <>{bar}{text}</>}</span>
+              <span class="minus">{change <= 0 && <>{text}{bar}</>}</span>
+              <span class="plus">{change > 0 && <>{bar}{text}</>}</span>
             </li>
           );
         })}

@@ -109,7 +109,7 @@ export function Grid({ id, columns, rows, marks = {}, groups = [], pick, pickLab
 function Cell({ column, value, most, note, number }: { column: string; value: Value; most: number; note: string; number: boolean }) {
   if (typeof value === 'number') {
     const wide = column.endsWith('share') && most > 0 ? Math.min(100, value * 100) : 0;
-    return <td class="n">{wide > 0 && <i class="cellbar" style={{ width: `${wide}%` }} />}<span>{column === 'change_ns' && value > 0 ? '+' : ''}{quantity(column, value)}</span></td>;
+    return <td class="n">{wide > 0 && <i class="cellbar" style={{ width: `${wide}%` }} />}<span>{column === 'change_ns' && value > 0 ? '+' : ''}{quantity(column, value).replace('-', '−')}</span></td>;
   }
   const text = value === null || value === undefined || value === '' ? '–' : typeof value === 'boolean' ? say(value ? 'page.yes' : 'page.no') : value;
   if (number && text === '–') return <td class="n">–</td>;
