@@ -112,3 +112,12 @@ def test_output_equals_a_plain_run_to_the_bit(tmp_path: Path) -> None:
     assert watched.err == alone.stderr
     assert watched.code == alone.returncode == 1
     assert alone.stdout.count("\n") == 21
+
+
+def test_no_source_of_random_numbers_is_touched(tmp_path: Path) -> None:
+    """Dropout, shuffling, noise in workers, Python's, numpy's and torch's states and the weights: equal to the bit."""
+    watched = record(tmp_path / "run", ["seeded.py"], cwd=HERE)
+    alone = plain(["seeded.py"], cwd=HERE)
+    assert (watched.out, watched.err, watched.code) == (alone.stdout, alone.stderr, 0)
+    assert alone.stdout.count("\n") == 28 + 5 + 4
+    assert {"light", "functions", "deep"} <= set(watched.window_names())
