@@ -6,8 +6,12 @@ from pathlib import Path
 import pytest
 
 from tests.capture.runs import plain, record
-from uncork.capture import budget
+from uncork.capture import budget, plan
 from uncork.capture.budget import Budget, Room
+from uncork.capture.options import CaptureOptions
+from uncork.capture.plan import Stage
+from uncork.capture.schedule import Schedule
+from uncork.capture.windows import Window
 
 pytestmark = pytest.mark.torch
 HERE = Path(__file__).parent
@@ -77,3 +81,20 @@ def test_full_by_calls_and_nodes() -> None:
     Torch.nodes += 40
     assert [watched.called() for _ in range(64)] == [False] * 63 + [True]
     assert watched.guess() == 1440
+
+
+def test_a_window_cut_for_nothing_comes_once_more() -> None:
+    """500 events in 0.1 s are few: the window begins again, two steps long, and is watched at twice that rate."""
+    schedule = Schedule(CaptureOptions())
+    window = Window(Stage("light", 3, 1, 0), 8, 0, facts={"cut": 1, "events": 500})
+    assert schedule.repeats(window, 100_000_000)
+    schedule.begun = True
+    assert schedule.take_next(8) == Stage("light", 2, 1, 0)
+    assert schedule.room("light") == Room(plan.EVENTS_MOST_LIGHT, plan.COLLECTED_LIGHT, 2 * 500 / 100_000_000)
+    assert not schedule.repeats(window, 100_000_000)
+
+
+def test_a_window_that_was_full_does_not_come_again() -> None:
+    """A third of what may be held is no cut for nothing."""
+    window = Window(Stage("light", 3, 1, 0), 8, 0, facts={"cut": 1, "events": plan.EVENTS_MOST_LIGHT // 6})
+    assert not Schedule(CaptureOptions()).repeats(window, 100_000_000)
