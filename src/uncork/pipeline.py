@@ -10,6 +10,7 @@ from uncork import readers
 from uncork.executors import Executor
 from uncork.executors.local import Local
 from uncork.findings import Quality
+from uncork.ledger import OUTSIDE
 from uncork.measure import Measured, measure, present
 from uncork.measure.comm_summary import comm_summary
 from uncork.measure.facts import Facts
@@ -71,8 +72,8 @@ def conclude(measured: Sequence[Measured]) -> Report:
     measured = with_waits(measured, numbers)
     quality = gate(measured, numbers)
     ledger, step_ns = ledger_section(measured)
-    # First use leaves the denominator, as it does in the rules' own shares.
-    steady_ns = step_ns - sum(entry.ns_per_step for entry in ledger if entry.cause == "first_use")
+    # First use and stalls leave the denominator, as they do in the rules' own shares.
+    steady_ns = step_ns - sum(entry.ns_per_step for entry in ledger if entry.cause in OUTSIDE)
     findings, not_assessed, clear = assess(measured, numbers, steady_ns, _unmeasured(measured, quality))
     verdict = replace(judge(measured, numbers, findings, quality), evidence=class_evidence(measured))
     return Report(
@@ -95,8 +96,8 @@ def _unmeasured(measured: Sequence[Measured], quality: Sequence[Quality]) -> str
     forbidden = blocks(quality)
     if forbidden is not None and forbidden.id in _LACKS:
         return _LACKS[forbidden.id]
-    marked = any(counts.marked for counts in present(measured, RecordingQuality))
-    return "longer" if forbidden is not None and forbidden.id == "too-short" and not marked else None
+    again = any(counts.marked and len(counts.step_ns) > 1 for counts in present(measured, RecordingQuality))
+    return "longer" if forbidden is not None and forbidden.id == "too-short" and not again else None
 
 
 _LACKS = {"device-data-missing": "device", "lost-events": "complete"}

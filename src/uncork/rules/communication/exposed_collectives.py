@@ -16,6 +16,15 @@ ARTICLE_SHARE = 0.4
 HALF_BYTES = 0.5
 """Gradients in bf16 are half as large."""
 
+_ADVICE = {
+    "all_to_all": ("exchange-ahead",),
+    "broadcast": ("no-buffers", "overlap"),
+    "all_gather": ("overlap", "less-often"),
+    "reduce_scatter": ("overlap", "less-often"),
+}
+"""All others are taken for reductions of gradients."""
+_REDUCTIONS = ("overlap", "fewer-bytes", "less-often", "shard")
+
 
 @rule(hidden_by=("no-overlap", "pipeline-bubbles"))
 def exposed_collectives(collectives: Ranks[Collectives], ledger: Ranks[StepLedger]) -> Cost | None:
@@ -33,6 +42,7 @@ def exposed_collectives(collectives: Ranks[Collectives], ledger: Ranks[StepLedge
     high = max(min(cost_ns, compute_ns), HALF_BYTES * cost_ns) / step_ns
     first = collectives[0]
     by_name = np.bincount(first.name, first.exposed_ns, minlength=len(first.names))
+    op = first.names[int(by_name.argmax())]
     moved = first.bytes[(first.bytes > 0) & (first.step >= 0)]
     steps = max(len(ledger[0].step_ns), 1)
     return Cost(
@@ -40,15 +50,16 @@ def exposed_collectives(collectives: Ranks[Collectives], ledger: Ranks[StepLedge
         gain=Gain(0.25 * high, high),
         # With one rank waiting cannot be told from moving bytes.
         confidence=0.85 if len(collectives) > 1 else 0.7,
-        location=Location(op=first.names[int(by_name.argmax())]),
+        location=Location(op=op),
         evidence=(
             Evidence("exposed_comm_share", cost_ns / step_ns, "share", LEAST_SHARE),
             Evidence("comm_share", (exposed_ns - waited_ns) / step_ns, "share", ARTICLE_SHARE),
             Evidence("collectives_per_step", int((first.step >= 0).sum()) / steps, "count"),
             *((Evidence("comm_bytes_per_step", int(moved.sum()) / steps, "bytes"),) if len(moved) else ()),
         ),
+        advice=_ADVICE.get(op, _REDUCTIONS),
         params={
-            "op": first.names[int(by_name.argmax())],
+            "op": op,
             "collectives": round(int((first.step >= 0).sum()) / steps),
             "waited_ns": round(waited_ns),
             "ranks": len(collectives),
