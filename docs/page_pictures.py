@@ -42,7 +42,7 @@ _SHOW = {
 
 
 _END = (
-    "Math.max(...[...document.querySelectorAll('#panel *')].map(one => one.getBoundingClientRect().bottom + scrollY))"
+    "Math.max(...[...document.querySelectorAll('#panel > div > *')].map(one => one.getBoundingClientRect().bottom + scrollY))"
 )
 
 
