@@ -2,13 +2,16 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.unit.rule_outcomes import found, outcome
 from tests.unit.test_snapshot import memory_of
 from uncork import readers
 from uncork.measure import Rank
-from uncork.measure.memory_what_if import MOST_BATCH_RATIO, Saving
+from uncork.measure.memory_what_if import MOST_BATCH_RATIO, Budget, InUse, Saving
 from uncork.measure.snapshot_memory import SnapshotMemory
 from uncork.pipeline import analyze, analyze_recordings
 from uncork.report import finding_texts, from_json, to_json
@@ -304,3 +307,25 @@ def test_of_several_ranks_the_one_that_failed_is_shown(tmp_path: Path):
     assert analyze([tmp_path]).memory["rank"] == 1
     write_snapshot(["old 1GiB", *forward_and_back(4)], tmp_path / "rank1.pickle")
     assert analyze([tmp_path]).memory["rank"] == 0
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 1000), st.integers(0, 1000)), min_size=1, max_size=12),
+    st.integers(0, 500),
+    st.floats(0, 1),
+)
+def test_the_largest_batch_just_fits(moments: list[tuple[int, int]], room: int, stays: float):
+    """At the ratio nothing exceeds the budget, and somewhere it is reached; no saving is below nothing."""
+    fixed, growing = np.array(moments, np.int64).T
+    in_use = InUse(lambda kept: (fixed, growing * kept.get("activation", 1.0)), Budget(room))
+    assert 0 <= in_use.saved_bytes({"activation": stays}) <= in_use.peak_bytes
+    ratio = in_use.batch_ratio({"activation": stays})
+    grown = growing * stays
+    if ratio is None:
+        assert not grown.any()
+        return
+    used = (fixed + ratio * grown)[grown > 0]
+    assert used.max() <= in_use.peak_bytes + room + 1e-6
+    assert ratio == MOST_BATCH_RATIO or used.max() == pytest.approx(in_use.peak_bytes + room)
+    assert ratio >= 1 - 1e-9  # what was in use had room as it was
