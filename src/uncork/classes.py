@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from uncork.findings import CLASSES, Bottleneck
-from uncork.ledger import CAUSES
+from uncork.ledger import CAUSES, OUTSIDE
 from uncork.measure.step_ledger import StepLedger
 
 FloatArray = npt.NDArray[np.float64]
@@ -93,8 +93,8 @@ def _by_class(
         bottleneck = of_bandwidth if cause == "bandwidth" else CAUSES[cause].bottleneck
         if bottleneck is not None:
             rows[CLASSES.index(bottleneck)] += spent * CAUSES[cause].recoverable
-    first_use = ns[causes.index("first_use")] if "first_use" in causes else 0
-    return rows, np.maximum(ns.sum(axis=0) - first_use, 1.0)
+    outside = ns[[cause in OUTSIDE for cause in causes]].sum(axis=0)
+    return rows, np.maximum(ns.sum(axis=0) - outside, 1.0)
 
 
 def excess_of(ledgers: Sequence[StepLedger], late: Sequence[int], wait_share: float) -> Bottleneck | None:
@@ -108,7 +108,7 @@ def excess_of(ledgers: Sequence[StepLedger], late: Sequence[int], wait_share: fl
     others = [place for place in range(len(ledgers)) if place not in late] or list(range(len(ledgers)))
     more: dict[Bottleneck | None, float] = {}
     for cause, kind in CAUSES.items():
-        if cause in ("comm", "comm_wait", "first_use"):
+        if cause in ("comm", "comm_wait", *OUTSIDE):
             continue
         median = float(np.median([ledgers[place].mean_ns(cause) for place in others]))
         mean = float(np.mean([ledgers[place].mean_ns(cause) for place in late]))

@@ -34,6 +34,13 @@ TINY_OP_NS = 20_000
 TINY_OUTLIER_NS = 200_000
 REGULAR_SHARE = 0.01
 """… unless at least this share of its calls takes `TINY_OUTLIER_NS`: rarer ones are stalls of a busy machine."""
+STALLED_CALL_NS = 3_000_000
+"""What a busy machine gives another program at a time (Linux: 3 ms and more)."""
+STALLED_RATIO = 10
+STALLED_RATIO_ONE_STEP = 100
+"""A stalled call takes this many times its name's median; more where no second step shows whether it comes again."""
+STALLED_OF_CALLS = 4
+"""Fewer calls of a name have no median to speak of."""
 
 
 def idle_claims(timeline: Timeline) -> Claims:
@@ -64,7 +71,8 @@ def cpu_claims(timeline: Timeline) -> Claims:
     """Yield what the main thread and autograd's threads do, by cause: each moment goes to the innermost operator."""
     own = HostThreads(timeline)
     start, end, op = innermost_operators(timeline, own)
-    work = _cpu_work(timeline, own, np.bincount(op, end - start, minlength=len(timeline.host)).astype(np.int64))
+    own_ns = np.bincount(op, end - start, minlength=len(timeline.host)).astype(np.int64)
+    work = _cpu_work(timeline, own, own_ns)
 
     def spent(wanted: BoolArray) -> Intervals:
         inside = wanted[op]
@@ -74,6 +82,7 @@ def cpu_claims(timeline: Timeline) -> Claims:
     small, short = spent(work["tiny"]), _short_gaps(working, timeline)
     yield "data_loading", timeline.loader_waits
     yield "py_prep", own.spans(own.prepares)
+    yield "stall", spent(_stalled_calls(timeline, own, own_ns))
     yield "compile", own.spans(own.named("compile"))
     yield "comm", own.spans(own.named("comm") & (timeline.host.dur_ns > TINY_OP_NS))
     yield "gc", own.collects
@@ -87,6 +96,26 @@ def cpu_claims(timeline: Timeline) -> Claims:
     yield "py_short", short
     yield "py_stack", own.python
     yield "unrecorded", own.spans(own.waits)
+
+
+def _stalled_calls(timeline: Timeline, own: HostThreads, own_ns: IntArray) -> BoolArray:
+    """Return which slices are operators that stood still: far longer than their like, and not in every step."""
+    host, steps = timeline.host, timeline.steps
+    found = np.zeros(len(host), bool)
+    rows = np.flatnonzero(own.works & own.driving & (own_ns > 0))
+    if not len(rows):
+        return found
+    names, back, count = np.unique(timeline.events.name[host.row[rows]], return_inverse=True, return_counts=True)
+    ratio = STALLED_RATIO if len(steps) > 1 else STALLED_RATIO_ONE_STEP
+    usual = np.maximum(group_medians(back, own_ns[rows], len(names)), 1)
+    long = (own_ns[rows] >= np.maximum(STALLED_CALL_NS, ratio * usual[back])) & (count[back] >= STALLED_OF_CALLS)
+    step = steps.at(host.start_ns[rows])
+    times = np.zeros((len(names), len(steps)), bool)
+    times[back[long & (step >= 0)], step[long & (step >= 0)]] = True
+    often = np.bincount(back, long, minlength=len(names))
+    again: BoolArray = np.asarray(times.all(axis=1) if len(steps) > 1 else often > 1, bool)
+    found[rows[long & ~again[back]]] = True
+    return found
 
 
 def _cpu_work(timeline: Timeline, own: HostThreads, own_ns: IntArray) -> dict[str, BoolArray]:

@@ -48,6 +48,7 @@ CAUSES: Mapping[str, Cause] = MappingProxyType(
         # What an idle device waits for; without a device, what the main thread does.
         "data_loading": Cause(Bottleneck.DATA_LOADING),
         "first_use": Cause(None, 0.0),
+        "stall": Cause(None, 0.0),
         "unrecorded": Cause(None, 0.0),
         "copy_host": Cause(Bottleneck.MEMORY),
         "sync": Cause(Bottleneck.FRAMEWORK),
@@ -73,6 +74,8 @@ and `cpu_claims`."""
 
 DEVICE_CAUSES = ("gemm", "other_kernel", "bandwidth", "comm", "copy")
 """What device work counts for: arithmetic before memory, both before what they hide."""
+OUTSIDE = ("first_use", "stall")
+"""Causes that are no part of a steady step: they leave the denominator of shares, and are told."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -38,6 +38,8 @@ EARLY_DEVICE_SHARE = 0.01
 """Device work before its launch: matched clocks show none."""
 SLOW_FIRST_STEP = 1.5
 """A first step this many times the median of the others is warm-up (labelled traces: 1.0–1.3 without, 2–30 with)."""
+STALLED_SHARE = 0.05
+"""Calls that stood still for more of the time than this are worth saying."""
 OVERHEAD_SHARE = 0.05
 """The profiler's own work over this share of the window is worth saying."""
 FOREIGN_SHARE = 0.5
@@ -104,6 +106,7 @@ def _of_job(measured: Sequence[Measured], numbers: Sequence[int]) -> Iterator[Qu
         missing = world - len(numbers)
         yield Quality("missing-ranks", WARNING, missing / world, {"missing": missing, "world_size": world})
     yield from _stalls(present(measured, StepLedger))
+    yield from _stalled_calls(present(measured, StepLedger))
     busy = present(measured, BusyMachine)
     worst = max(busy, key=lambda one: one.others_share, default=None)
     if worst and worst.others_share > OTHERS_SHARE and worst.idle_share < CROWDED_IDLE_SHARE:
@@ -122,6 +125,17 @@ def _stalls(ledgers: Sequence[StepLedger]) -> Iterator[Quality]:
     extra_ns = int(worst.step_ns[stalled].sum()) - int(np.median(worst.step_ns[~stalled])) * int(stalled.sum())
     params = {"stalled": int(stalled.sum()), "steps": len(stalled), "extra_ns": extra_ns}
     yield Quality("stalled-steps", WARNING, extra_ns / int(worst.step_ns.sum()), params)
+
+
+def _stalled_calls(ledgers: Sequence[StepLedger]) -> Iterator[Quality]:
+    """Yield that single calls stood still for a visible part of the time: the machine did something else."""
+    shares = [
+        int(one.ns[one.causes.index("stall")].sum()) / int(one.step_ns.sum())
+        for one in ledgers
+        if "stall" in one.causes and one.step_ns.any()
+    ]
+    if shares and max(shares) > STALLED_SHARE:
+        yield Quality("stalled-calls", WARNING, max(shares), {"stalled_share": max(shares)})
 
 
 def _foreign(counts: RecordingQuality, facts: Facts) -> Quality | None:

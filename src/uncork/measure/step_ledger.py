@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from uncork.intervals import covered_ns
-from uncork.ledger import Ledger
+from uncork.ledger import OUTSIDE, Ledger
 from uncork.measure import Measurement, Rank
 
 IntArray = npt.NDArray[np.int64]
@@ -19,7 +19,7 @@ STALL_RATIO = 3
 """A step whose own time is this many times the median's did something else (as `timeline.WARM_UP_RATIO`)."""
 STALLED_SHARE = 0.1
 """More such steps than this share are a part of the job; one is never."""
-NOT_ITS_OWN = ("data_loading", "py_prep", "first_use", "comm_wait")
+NOT_ITS_OWN = ("data_loading", "py_prep", "comm_wait", *OUTSIDE)
 """Causes that come in bursts by nature, or from elsewhere: workers hand over several batches at once."""
 PARTS = 8
 """Where there is one step only, equal parts of it show whether its time goes the same way throughout."""
@@ -78,8 +78,8 @@ class StepLedger(Measurement):
 
     @property
     def mean_step_ns(self) -> int:
-        """Return the mean wall time of a step without first-use time."""
-        return int(self.step_ns.mean()) - self.mean_ns("first_use") if len(self.step_ns) else 0
+        """Return the mean wall time of a step without what is outside steady steps."""
+        return int(self.step_ns.mean()) - self.mean_ns(*OUTSIDE) if len(self.step_ns) else 0
 
     @property
     def busy_share(self) -> float:
