@@ -41,9 +41,8 @@ _SHOW = {
 }
 
 
-_END = (
-    "Math.max(...[...document.querySelectorAll('#panel > div > *')].map(one => one.getBoundingClientRect().bottom + scrollY))"
-)
+_BOXES = "[...document.querySelectorAll('#panel > div > *')].map(one => one.getBoundingClientRect())"
+_END = f"Math.max(...{_BOXES}.map(box => box.bottom + scrollY))"
 
 
 def job(wait: float = 17) -> str:
