@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from uncork.findings import Bottleneck
@@ -310,3 +311,42 @@ def test_gaps_are_explained_by_the_window_with_frames(gap_ms: int, moved_ms: int
     assert both.mean_ns("py_stack") == pytest.approx(moved_ms * 1_000_000, abs=2)
     assert both.mean_ns("py_stack", "unexplained") == 8_000_000
     assert (both.ns.sum(axis=0) == both.step_ns).all()
+
+
+BUSY = """
+    steps 4 x 20ms
+      main 0ms..0.005ms x400 every 0.01ms aten::add
+      main 5ms..9ms aten::mm
+"""
+
+
+def test_a_call_that_stands_still_once_is_no_work_and_no_overhead() -> None:
+    """Ten milliseconds in one of 1601 additions are the machine's; the rest is as without them."""
+    calm = causes(BUSY)
+    stalled = causes(
+        BUSY.replace("steps 4 x", "steps 3 x") + BUSY.replace("steps 4", "steps 1") + "main 9ms..19ms aten::add"
+    )
+    assert stalled.pop("stall") == 10 * MS
+    assert {cause: stalled[cause] for cause in ("tiny", "compute")} == {
+        cause: calm[cause] for cause in ("tiny", "compute")
+    }
+
+
+def test_a_long_call_in_every_step_is_work() -> None:
+    """A large addition among small ones, in each step: computing, whatever the median says."""
+    found = causes(BUSY + "main 9ms..19ms aten::add")
+    assert "stall" not in found
+    assert found["compute"] >= 4 * 4 * MS
+
+
+def test_stalls_leave_the_shares() -> None:
+    """Half of a step that stands still halves no share of the rest."""
+    ledger = StepLedger(
+        causes=("stall", "compute", "unexplained"),
+        ns=np.array([[10 * MS], [8 * MS], [2 * MS]]),
+        step_ns=np.array([20 * MS]),
+        on_device=False,
+        busy_ns=np.array([8 * MS]),
+        marked=True,
+    )
+    assert (ledger.mean_step_ns, ledger.share("compute")) == (10 * MS, 0.8)
