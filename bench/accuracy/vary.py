@@ -36,6 +36,9 @@ THRESHOLDS: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
             "SHORT_GAP_NS",
             "HEAVY_OP_NS",
             "TINY_OP_NS",
+            "STALLED_CALL_NS",
+            "STALLED_RATIO",
+            "STALLED_RATIO_ONE_STEP",
         ),
     ),
     (timeline, ("RUNS_AHEAD_SHARE", "QUEUED_BEFORE_NS", "WARM_UP_RATIO", "STRAY_SHARE")),
@@ -115,11 +118,14 @@ def main() -> int:
     """Return 0."""
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--labels", type=Path, required=True)
+    arguments.add_argument("--only", nargs="*", default=[""], help="thresholds, or beginnings of their names")
     chosen = arguments.parse_args()
     held = list(cases(json.loads(chosen.labels.read_text("utf-8")), chosen.labels.parent))
     print(f"{len(held)} cases\n\n| threshold | value | lower | higher |\n|---|---|---|---|")
     for module, names in THRESHOLDS:
         for name in names:
+            if not name.startswith(tuple(chosen.only)):
+                continue
             lower, higher = (first_wrong(module, name, factors, held) for factors in (DOWN, UP))
             where = f"`{module.__name__.removeprefix('uncork.')}.{name}`"
             print(f"| {where} | {getattr(module, name):g} | {lower} | {higher} |", flush=True)

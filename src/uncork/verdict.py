@@ -272,7 +272,7 @@ def _confidence(job: Job, share: float, quality: Sequence[Quality]) -> float:
     agree = float((job.per_step.argmax(axis=0) == top)[told].mean()) if told.any() else 1.0
     if job.late and job.late.ranks:
         agree = 1.0
-    sure *= 0.7 + 0.3 * agree
+    sure *= 0.6 + 0.4 * agree
     sure *= 1 - 0.5 * job.unknown
     sure *= min(1.0, UNDISTURBED / min(_times_longer(quality), DISTORTED))
     if CLASSES[top] in BUSY_PAIR:
