@@ -1,5 +1,6 @@
 """What other choices would save, how much larger a batch would fit, what failed: held against sums by hand."""
 
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -160,6 +161,21 @@ def test_a_snapshot_written_later_tells_the_same_of_the_failure():
     assert later.oom == at_once.oom
     assert later.savings == at_once.savings
     assert later.allocated_bytes < at_once.allocated_bytes
+
+
+def test_of_several_devices_the_one_that_failed_is_looked_at(tmp_path: Path):
+    """Device 0 holds more, but the request failed on device 1, which held 1 GiB."""
+    segments = [
+        {"device": device, "address": device << 40, "total_size": size, "blocks": [
+            {"address": device << 40, "size": size, "requested_size": size, "state": "active_allocated", "frames": []}
+        ]}
+        for device, size in ((0, 8 * GIB), (1, GIB))
+    ]  # fmt: skip
+    failed = {"action": "oom", "size": 2 * GIB, "device_free": 0, "stream": 0, "time_us": 5, "frames": []}
+    path = tmp_path / "devices.pickle"
+    path.write_bytes(pickle.dumps({"segments": segments, "device_traces": [[], [failed]]}))
+    held = memory_of(readers.read(path)[0].snapshot)
+    assert (held.device, held.peak_bytes, held.oom.requested_bytes) == (1, GIB, 2 * GIB)
 
 
 def test_pieces_at_a_failure_are_the_gaps_between_what_is_in_use():

@@ -79,3 +79,11 @@ def test_growth_is_told_beside_the_peak():
     for number in range(5):
         lines += [f"alloc k{number} 100MiB train.py:20:main", f"alloc s{number} 1MiB {step}", f"free s{number} {step}"]
     assert "100 MiB more with each step" in text_of(lines, Options(width=120))
+
+
+def test_a_list_of_segments_says_that_it_has_no_history():
+    """What is in use is no peak then; how to keep a history is said."""
+    text = text_of(["reserved 8GiB", "old 6GiB", "without history"], Options(width=160))
+    assert "Memory in use  6.00 GiB" in text
+    assert "no history: neither the peak nor most owners are known" in text
+    assert "_record_memory_history()" in text

@@ -78,8 +78,12 @@ class Allocations:
 
 
 def main_device(snapshot: MemorySnapshot) -> int:
-    """Return the device with most reserved memory, else with most actions."""
+    """Return the device on which a request failed last, else that with most reserved memory, else with most actions."""
     segments, trace = snapshot.segments, snapshot.trace
+    failed = np.flatnonzero(trace.action == FAILED)
+    if len(failed):
+        latest = failed[trace.time_ns[failed].argmax()] if (trace.time_ns[failed] >= 0).all() else failed[-1]
+        return int(trace.device[latest])
     if len(segments.device) and int(segments.size_bytes.sum()):
         devices, back = np.unique(segments.device, return_inverse=True)
         return int(devices[np.bincount(back, segments.size_bytes).argmax()])

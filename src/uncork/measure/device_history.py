@@ -109,7 +109,7 @@ def choices(history: DeviceHistory, memory_bytes: Mapping[int, int]) -> dict[str
         "free": free,
         "oom": failed,
         "capacity_bytes": capacity,
-        "savings": savings(in_use, present, call, history.idle_at_peak_bytes),
+        "savings": savings(in_use, present, call, history.idle_at_peak_bytes if blocks.actions else 0),
         "batch_ratio": in_use.batch_ratio({}),
     }
 

@@ -142,7 +142,8 @@ def _modules(rows: list[Mapping[str, Any]], options: Options) -> Table:
 
 def _head(memory: Mapping[str, Any], lang: str) -> Text:
     """Return peak, phase and reserve in one line."""
-    line = Text(say(lang, "ui.memory.peak", {"peak_bytes": memory["peak_bytes"]}), style="bold")
+    known = memory.get("has_history", True)
+    line = Text(say(lang, "ui.memory.peak" if known else "ui.memory.in_use", memory), style="bold")
     facts = [f"rank {memory['rank']}"] if memory.get("rank") else []
     if memory.get("peak_phase"):
         facts.append(say(lang, f"memory.phase.{memory['peak_phase']}"))
@@ -156,6 +157,8 @@ def _head(memory: Mapping[str, Any], lang: str) -> Text:
             facts.append(say(lang, "headroom.time", {"batch_time_share": memory["batch_time_share"]}))
     if (memory.get("growth_bytes") or 0) >= _WORTH_TELLING_BYTES:
         facts.append(say(lang, "ui.memory.growth", {"growth_bytes": memory["growth_bytes"]}))
+    if not known:
+        facts.append(say(lang, "ui.memory.no_history"))
     return line.append("  " + " · ".join(facts), style="dim") if facts else line
 
 
