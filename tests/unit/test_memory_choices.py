@@ -1,9 +1,11 @@
 """What other choices would save, how much larger a batch would fit, what failed: held against sums by hand."""
 
 import pickle
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -334,10 +336,14 @@ def test_of_several_ranks_the_one_that_failed_is_shown(tmp_path: Path):
 def test_the_largest_batch_just_fits(moments: list[tuple[int, int]], room: int, stays: float):
     """At the ratio nothing exceeds the budget, and somewhere it is reached; no saving is below nothing."""
     fixed, growing = np.array(moments, np.int64).T
-    in_use = InUse(lambda kept: (fixed, growing * kept.get("activation", 1.0)), Budget(room))
+
+    def curves(kept: Mapping[str, float]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        return fixed, np.round(growing * kept.get("activation", 1.0)).astype(np.int64)
+
+    in_use = InUse(curves, Budget(room))
     assert 0 <= in_use.saved_bytes({"activation": stays}) <= in_use.peak_bytes
     ratio = in_use.batch_ratio({"activation": stays})
-    grown = growing * stays
+    grown = curves({"activation": stays})[1]
     if ratio is None:
         assert not grown.any()
         return
