@@ -97,15 +97,18 @@ class HostThreads:
         A stall: PyTorch's own frame stands still, without an event, for `STALL_NS`; the machine did something else.
         """
         host, active, stalls = self.host, [], []
-        for track in self.tracks:
-            on_track = host.track == track
-            rows = np.flatnonzero(on_track)
-            bounds = moments(host.start_ns[rows], host.end_ns[rows])
+        with_frames, _ = distinct(host.track[self.frame & self.driving], len(self.timeline.events.tracks))
+        for track in with_frames.tolist():
+            own = slice(*np.searchsorted(host.track, [track, track + 1]))
+            start, end = host.start_ns[own], host.end_ns[own]
+            bounds = moments(start, end)
             long = np.flatnonzero(np.diff(bounds) >= STALL_NS)
-            inner = host.innermost(np.full(len(long), track), bounds[long])
-            still = (inner >= 0) & (self._of_torch[inner] if len(long) else False)
-            stalls.append(intervals(bounds[long[still]], bounds[long[still] + 1]))
-            active.append(subtract(self.spans(self.frame & on_track), self.spans(self.waits & on_track)))
+            if len(long):
+                inner = host.innermost(track, bounds[long])
+                still = (inner >= 0) & self._of_torch[inner]
+                stalls.append(intervals(bounds[long[still]], bounds[long[still] + 1]))
+            frame, waits = self.frame[own], self.waits[own]
+            active.append(subtract(intervals(start[frame], end[frame]), intervals(start[waits], end[waits])))
         return subtract(union(*active), union(*stalls))
 
     @cached_property

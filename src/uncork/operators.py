@@ -6,7 +6,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from uncork.events import EventTable, Kind
+from uncork.events import EventTable, Kind, starting
 
 CLASSES = (
     "loader",
@@ -96,7 +96,6 @@ _PREPARES = re.compile(
     r"|torchaudio/|torchcodec/|tiktoken/|sentencepiece/|torch_geometric/(loader|sampler)/|dgl/dataloading/|h5py/|zarr/"
     r"|lmdb/|pandas/io/|npyio(_impl)?\.py|imageio/|skimage/|litdata/|neighbor_sample"
     r"|: \w*(preprocess|collate|tokenize|prefetch)\w*$|: \w*(next|get|load|fetch|read)_(batch|sample|example)(es|s)?$"
-    r"|^(?!.*torch/).*: __getitem__$"
 )
 _PREPROCESS = re.compile(r"\w*preprocess\w*$")
 
@@ -108,7 +107,7 @@ READS_BACK = re.compile(r"^aten::_local_scalar_dense$")
 """Operators that read a value from the device and so wait for it."""
 
 TORCH_FRAME = re.compile(
-    r"(^|[/\\\\])torch[/\\\\]|^<built-in (method|function) .*( of type object| of Tensor object|torch)"
+    starting("torch", r"^/\\", r"[/\\]") + "|<built-in (method|function) .*( of type object| of Tensor object|torch)"
 )
 """Python frames of PyTorch itself: none of them takes milliseconds without calling anything."""
 
@@ -151,6 +150,8 @@ FIRST_USE_CALL = re.compile(
 def prepares_input(name: str) -> bool:
     """Return whether a Python frame or a region makes a step's input."""
     folded = name.casefold().replace("\\", "/")
+    if folded.endswith(": __getitem__") and "torch/" not in folded:
+        return True
     return bool(_PREPARES.search(folded) or _PREPROCESS.match(folded))
 
 
