@@ -255,3 +255,23 @@ def test_memory_that_grows_before_the_loop_is_no_leak():
     assert len(grown) == 1
     loop = Window("warmup", (10_000_000,) * 4, start_ns=int(time_ns[20]))
     assert outcome("host-memory-growth", [replace(recording, run=RunInfo(windows=(loop,)))]) == []
+
+
+def test_segments_that_grow_already_are_not_advised():
+    """3 of 8 GiB idle at the peak: growing segments are the first advice, unless the settings say that they grow."""
+    import pickle
+    import tempfile
+
+    from uncork import readers
+    from uncork.testing.snapshots import write_snapshot
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = write_snapshot(["reserved 8GiB", "old 1GiB", "alloc a 4GiB m.py:1:f"], Path(folder) / "a.pickle")
+        before = outcome("fragmentation", readers.read(path))
+        document = pickle.loads(path.read_bytes())
+        document["allocator_settings"] = {"expandable_segments": True}
+        path.write_bytes(pickle.dumps(document))
+        after = outcome("fragmentation", readers.read(path))
+    assert finding_texts(before[0], "en")["advice"][0]["id"] == "expandable"
+    assert after[0].advice == ("stable-sizes", "set-free")
+    assert "what_if" not in str(after[0].params)

@@ -336,3 +336,39 @@ def test_a_large_memory_timeline_takes_a_small_multiple_of_its_size(tmp_path: Pa
     assert most < 12 * path.stat().st_size
     assert timeline.size_bytes.shape == (100_000, 8)
     assert int(timeline.size_bytes.min()) == 0
+
+
+def test_the_form_of_the_newest_torch_is_read(tmp_path: Path):
+    """2.15 adds a pool to each action, notes, and actions that only annotate: none of them changes a total."""
+    frames = [
+        {"name": "forward", "filename": "m.py", "line": 3, "fx_node_op": "call_function", "fx_node_name": "linear"}
+    ]
+    more = {"stream": 0, "time_us": 5, "compile_context": "0/0", "user_metadata": "step 1", "pool_id": (0, 0)}
+    words = (
+        ("alloc", 1, 100),
+        ("annotate", 1, 100),
+        ("alloc", 2, 200),
+        ("free_requested", 2, 200),
+        ("free_completed", 2, 200),
+    )
+    actions = [
+        {"action": word, "addr": address, "size": size, "frames": list(frames), **more, "pool_id": (0, number)}
+        for number, (word, address, size) in enumerate(words * 50)
+    ]
+    document = {
+        "segments": [],
+        "device_traces": [[], actions],
+        "allocator_settings": {"expandable_segments": True, "roundup_power2_divisions": {"1": 0}},
+        "external_annotations": [{"stage": "START", "name": "Optimizer.step#SGD.step", "device": 1, "time_us": 5}],
+        "host_segments": [],
+        "host_traces": [[]],
+    }
+    path = tmp_path / "new.pickle"
+    path.write_bytes(pickle.dumps(document))
+    snapshot = readers.read(path)[0].snapshot
+    assert snapshot.trace.device.tolist() == [1] * 250
+    assert snapshot.trace.size_bytes.tolist() == [size for _, _, size in words] * 50
+    assert snapshot.stacks.function == ("forward",)
+    assert snapshot.settings == {"expandable_segments": "True"}
+    # Address 1 is allocated anew without a free in between: it is still one block of 100 beside one of 200.
+    assert memory_of(snapshot).peak_bytes == 300

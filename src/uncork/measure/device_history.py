@@ -51,6 +51,13 @@ class DeviceHistory:
         return self.of("activation") & (blocks.death < blocks.actions) & ~self.kinds.engine[blocks.freed_by]
 
     @property
+    def expandable(self) -> bool:
+        """Return whether segments can grow already."""
+        segments = self.snapshot.segments
+        grows = bool(segments.expandable[segments.device == self.device].any())
+        return grows or self.snapshot.settings.get("expandable_segments") == "True"
+
+    @property
     def trains(self) -> bool:
         """Return whether a backward pass or an optimiser step was seen."""
         used = self.of("activation") & (self.blocks.death < self.blocks.actions) & ~self.dropped
@@ -105,11 +112,12 @@ def choices(history: DeviceHistory, memory_bytes: Mapping[int, int]) -> dict[str
     budget = _budget(failed, capacity, int(blocks.reserved_bytes.max()))
     in_use = blocks_in_use(blocks, masks, growing, budget)
     present = {word for word, mask in masks.items() if mask.any()} | ({"asked"} if budget.asked_bytes else set())
+    idle = 0 if history.expandable else history.idle_at_peak_bytes
     return {
         "free": free,
         "oom": failed,
         "capacity_bytes": capacity,
-        "savings": savings(in_use, present, call, history.idle_at_peak_bytes if blocks.actions else 0),
+        "savings": savings(in_use, present, call, idle if blocks.actions else 0),
         "batch_ratio": in_use.batch_ratio({}),
     }
 

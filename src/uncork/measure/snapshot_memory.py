@@ -209,7 +209,7 @@ def _of_snapshot(snapshot: MemorySnapshot, rank: Rank) -> SnapshotMemory:
         reserved_bytes=blocks.reserved_end_bytes,
         reserved_peak_bytes=int(blocks.reserved_bytes.max()),
         idle_at_peak_bytes=history.idle_at_peak_bytes,
-        expandable=bool(snapshot.segments.expandable[snapshot.segments.device == device].any()),
+        expandable=history.expandable,
         phases=history.phases,
         segment_allocs=int(np.isin(history.action, GROWS).sum()),
         segment_frees=int(np.isin(history.action, SHRINKS).sum()),

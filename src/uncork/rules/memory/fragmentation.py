@@ -36,6 +36,7 @@ def fragmentation(memory: Ranks[SnapshotMemory]) -> Cost | None:
             Evidence("split_idle_bytes", free.split_bytes, "bytes"),
             Evidence("idle_pieces", free.pieces, "count"),
         ),
+        advice=("stable-sizes", "set-free") if mine.expandable else (),
         params={
             "idle_bytes": idle_bytes,
             "idle_share": share,
