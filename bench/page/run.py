@@ -4,6 +4,7 @@ python bench/page/run.py [--events 300000 1000000] [--repeat 5] [RECORDING …]
 """
 
 import argparse
+import os
 import statistics
 import tempfile
 import time
@@ -80,7 +81,7 @@ def _line(path: Path, runs: list[dict[str, Any]]) -> str:
     frames = sorted(gap for run in runs for gap in run["gaps"])
     draws = sorted(draw for run in runs for draw in run["draws"])
     return (
-        f"  {runs[0]['events']:,} events drawn from {path.stat().st_size / 1e6:.2f} MB; "
+        f"  load {os.getloadavg()[0]:.1f}; {runs[0]['events']:,} events drawn from {path.stat().st_size / 1e6:.2f} MB; "
         f"first paint {middle('paint_ms'):.0f} ms, "
         f"timeline drawn {middle('drawn_ms'):.0f} ms (worst {max(run['drawn_ms'] for run in runs):.0f}); "
         f"frame p50 {frames[len(frames) // 2]:.1f} ms, p95 {frames[int(len(frames) * 0.95)]:.1f}; "
