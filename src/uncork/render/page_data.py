@@ -126,7 +126,8 @@ def _table(name: str, rows: Sequence[Mapping[str, Any]]) -> Json:
 
 def _fitting(name: str, rows: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
     """Return the first rows of a table: as many as its part of the page has room for."""
-    columns = {*COLUMNS.get(name, ()), *_MORE_COLUMNS.get(name, ())} or {column for row in rows for column in row}
+    more = _MORE_COLUMNS.get(name) or {column for row in rows for column in row}
+    columns = {*COLUMNS.get(name, ()), *more}
     size = np.cumsum([sum(len(str(_cell(row, column))) + 3 for column in columns) for row in rows])
     return rows[: int(np.searchsorted(size, _MOST_CHARACTERS))] if len(rows) else rows
 
