@@ -27,6 +27,8 @@ def test_a_failure_is_told_with_line_bytes_and_remedy():
     assert "Failed  512 MiB asked for in the forward pass  gpt.py:46 forward" in text
     assert "128 MiB free on the device · 768 MiB idle in the reserve (pieces: 1, the largest 768 MiB)" in text
     assert "short of 384 MiB" in text
+    # 18 allocations and 18 frees of two actions each, then 24 allocations, a millisecond apart: 77 after the first.
+    assert "forward pass · 77.0 ms into the recording" in text
     row = next(line for line in text.splitlines() if line.strip().startswith("recompute the modules"))
     assert row.split("  ")[-1] == "gpt.py:88 forward · 8 calls · enough"
     assert "  1  −1.00 GiB  Out of memory" in text
@@ -78,7 +80,7 @@ def test_growth_is_told_beside_the_peak():
     lines = ["old 1GiB"]
     for number in range(5):
         lines += [f"alloc k{number} 100MiB train.py:20:main", f"alloc s{number} 1MiB {step}", f"free s{number} {step}"]
-    assert "100 MiB more with each step" in text_of(lines, Options(width=120))
+    assert "100 MiB more with each step" in text_of(lines, Options(width=160))
 
 
 def test_a_list_of_segments_says_that_it_has_no_history():

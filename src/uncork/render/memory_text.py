@@ -147,6 +147,8 @@ def _head(memory: Mapping[str, Any], lang: str) -> Text:
     facts = [f"rank {memory['rank']}"] if memory.get("rank") else []
     if memory.get("peak_phase"):
         facts.append(say(lang, f"memory.phase.{memory['peak_phase']}"))
+    if known and (after_ns := _peak_after_ns(memory.get("curve") or {})):
+        facts.append(say(lang, "ui.memory.after", {"after_ns": after_ns}))
     if memory.get("reserved_peak_bytes"):
         facts.append(say(lang, "ui.memory.reserved", {"reserved_bytes": memory["reserved_peak_bytes"]}))
     if memory.get("capacity_bytes"):
@@ -160,6 +162,12 @@ def _head(memory: Mapping[str, Any], lang: str) -> Text:
     if not known:
         facts.append(say(lang, "ui.memory.no_history"))
     return line.append("  " + " · ".join(facts), style="dim") if facts else line
+
+
+def _peak_after_ns(curve: Mapping[str, Any]) -> int:
+    """Return when the peak was, since the first moment of the curve; 0 where nobody says."""
+    times, sizes = curve.get("time_ns") or [], curve.get("allocated_bytes") or []
+    return int(times[sizes.index(max(sizes))] - times[0]) if times and len(times) == len(sizes) else 0
 
 
 def _categories(rows: list[Mapping[str, Any]], options: Options) -> Table:
