@@ -8,7 +8,7 @@ from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
 FETCH_S = 0.002
-BATCHES = 60
+BATCHES = 50
 
 
 class Readings(Dataset):
@@ -31,7 +31,7 @@ def train(workers):
     model = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 1))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
     for readings in DataLoader(Readings(16 * BATCHES), 16, num_workers=workers, persistent_workers=True):
-        for _ in range(5):
+        for _ in range(30):
             loss = (model(readings) - readings.mean(1, keepdim=True)).square().mean()
             optimizer.zero_grad()
             loss.backward()

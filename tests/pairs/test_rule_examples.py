@@ -48,7 +48,7 @@ PAIRS = {
     "attention_by_hand": Pair("unfused-attention", 0.8, ("attend",)),
     "rows_in_a_loop": Pair("python-loop-over-tensor", 0.6, ("row_by_row",)),
     "dropout_in_inference": Pair("training-mode-in-inference", 0.95, ("predict",)),
-    "one_worker": Pair("too-few-workers", 0.75, ("__getitem__",)),
+    "one_worker": Pair("too-few-workers", None, ("__getitem__",)),  # six workers need some of the cores
     "workers_beyond_cores": Pair("too-many-workers", None),  # how much it costs depends on the cores
     "uneven_shards": Pair("straggling-worker", 0.7),
     "many_small_tensors": Pair("slow-handover", 0.7),
