@@ -87,6 +87,12 @@ def test_what_is_recomputed_already_is_not_offered_again():
         assert "checkpointing_calls" not in {one.change for one in memory("old 1GiB", *made).savings}
 
 
+def test_blocks_of_no_bytes_repeat_nothing():
+    """Empty tensors have stacks too, and nothing to recompute."""
+    lines = [f"alloc e{number} 0B m.py:3:forward < {CALL} < {MODEL}" for number in range(4)]
+    assert memory("old 1GiB", *lines, "free e0 x").peak_bytes == GIB
+
+
 def test_earlier_steps_count_where_the_peak_would_move():
     """Two equal steps: recomputing lowers the peak of both, not of the last one alone."""
     held = memory("old 1GiB", *forward_and_back(), *forward_and_back())

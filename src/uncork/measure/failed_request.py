@@ -114,13 +114,12 @@ def _pieces_at(snapshot: MemorySnapshot, device: int, blocks: Allocations, momen
     start = np.array(sorted(reserve), np.int64)
     live = blocks.live(moment)
     live = live[np.argsort(blocks.address[live], kind="stable")]
-    inside = np.searchsorted(start, blocks.address[live], side="right") - 1
+    bounds = np.searchsorted(blocks.address[live], np.append(start, np.iinfo(np.int64).max)).tolist()
     pieces: list[int] = []
     split = 0
-    for place, begin in enumerate(start.tolist()):
-        rows = live[inside == place] if len(live) else live
-        end, at = begin + reserve[begin], begin
-        found = []
+    for begin, first, last in zip(start.tolist(), bounds, bounds[1:], strict=False):
+        end, at, found = begin + reserve[begin], begin, []
+        rows = live[first:last]
         rows = rows[blocks.address[rows] < end]
         for address, size in zip(blocks.address[rows].tolist(), blocks.size_bytes[rows].tolist(), strict=True):
             found.append(address - at)

@@ -43,13 +43,36 @@ class RepeatedCall:
     stays_share: tuple[float, float]
 
 
-@dataclass
+@dataclass(eq=False)
 class _Line:
-    """A line with all that lies outside it, while blocks are counted."""
+    """A line with all that lies outside it, and what the modules called there keep.
+
+    Args:
+        frame: The line's frame.
+        above: The next line outside it that calls a module.
+        stacks: Places in the list of stacks that keep something at that moment.
+        calls: How many modules, or calls of one.
+        held_bytes: What they keep.
+        ends: Size of the first and the last block of a call, the smaller first.
+    """
 
     frame: int
     above: "_Line | None"
     stacks: list[int] = field(default_factory=list)
+    calls: int = 0
+    held_bytes: int = 0
+    ends: list[int] = field(default_factory=list)
+
+    @property
+    def stays_share(self) -> tuple[float, float]:
+        """Return what recomputing leaves: (at most, at least)."""
+        least, most = (min(self.calls * end, self.held_bytes) for end in self.ends)
+        return min(most + self.held_bytes // self.calls, self.held_bytes) / self.held_bytes, least / self.held_bytes
+
+    @property
+    def saved_bytes(self) -> int:
+        """Return what recomputing frees at least."""
+        return round(self.held_bytes * (1 - self.stays_share[0]))
 
 
 def repeated_call(blocks: Allocations, moment: int, category: IntArray, stacks: Stacks) -> RepeatedCall | None:
@@ -61,20 +84,18 @@ def repeated_call(blocks: Allocations, moment: int, category: IntArray, stacks: 
     size = np.bincount(back.reshape(-1), blocks.size_bytes[kept], minlength=len(used)).astype(np.int64)
     first = np.full(len(used), len(blocks.birth) * 2 + 1)
     np.minimum.at(first, back.reshape(-1), blocks.birth[kept])
-    found: list[tuple[int, RepeatedCall, _Line]] = []
-    for line in _lines(used, stacks):
+    lines = _lines(used, stacks)
+    for line in lines:
         mine = np.array(line.stacks, np.int64)
-        calls = _calls(count[mine], size[mine])
-        if calls < 2:
-            continue
-        held = int(size[mine].sum())
+        line.calls = _calls(count[mine], size[mine])
+        line.held_bytes = int(size[mine].sum())
         order = mine[np.argsort(first[mine])]
-        ends = [int(size[one] // count[one]) for one in (order[0], order[-1])]
-        stays = (min(calls * max(ends) + held // calls, held) / held, min(calls * min(ends), held) / held)
-        inside = (category == CATEGORIES.index("activation")) & np.isin(blocks.stack, used[mine])
-        call = RepeatedCall(_location(line, stacks), calls, inside, held, stays)
-        found.append((round(held * (1 - stays[0])), call, line))
-    return _innermost(found)
+        line.ends = sorted(int(size[one] // count[one]) for one in (order[0], order[-1]))
+    best = _innermost([line for line in lines if line.calls > 1 and line.held_bytes])
+    if best is None:
+        return None
+    inside = (category == CATEGORIES.index("activation")) & np.isin(blocks.stack, used[best.stacks])
+    return RepeatedCall(_location(best, stacks), best.calls, inside, best.held_bytes, best.stays_share)
 
 
 def _lines(used: IntArray, stacks: Stacks) -> list[_Line]:
@@ -104,15 +125,16 @@ def _calls(count: IntArray, size: IntArray) -> int:
     return int(count[order][reached.argmax()])
 
 
-def _innermost(found: list[tuple[int, RepeatedCall, _Line]]) -> RepeatedCall | None:
+def _innermost(lines: list[_Line]) -> _Line | None:
     """Return what frees most; of lines inside one another that free about the same, the innermost."""
-    if not found:
+    best = max(lines, key=lambda line: line.saved_bytes, default=None)
+    if best is None or not best.saved_bytes:
         return None
-    saved, best, line = max(found, key=lambda one: one[0])
-    for other, call, inner in found:
-        if other >= WITHIN_SHARE * saved and call.calls >= best.calls and _is_inside(inner, line):
-            best, line = call, inner
-    return best if saved > 0 else None
+    least = WITHIN_SHARE * best.saved_bytes
+    for line in lines:  # outer ones come first
+        if line.saved_bytes >= least and line.calls >= best.calls and _is_inside(line, best):
+            best = line
+    return best
 
 
 def _is_inside(line: _Line, outer: _Line) -> bool:
