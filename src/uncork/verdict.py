@@ -230,8 +230,7 @@ def _lateness(
     if len(collectives) < 2:
         return None
     here = [number for number, _ in collectives]
-    # Others wait for a rank's stalls, too: here they are part of the step.
-    step_ns = float(np.mean([ledger.mean_step_ns + ledger.mean_ns("stall") for ledger in ledgers]))
+    step_ns = float(np.mean([ledger.waited_for_ns for ledger in ledgers]))
     return lateness(match(Ranks([one for _, one in collectives], here)), here, step_ns)
 
 

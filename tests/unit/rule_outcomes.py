@@ -16,7 +16,7 @@ def outcome(rule_id: str, recordings: Sequence[Recording]) -> list[Finding] | No
     """Return what a rule says about the ranks of one job."""
     measured = [measure(recording) for recording in recordings]
     ledgers = [one[StepLedger] for one in measured if isinstance(one[StepLedger], StepLedger)]
-    step_ns = int(sum(ledger.step_ns.mean() for ledger in ledgers) / len(ledgers)) if ledgers else 0
+    step_ns = int(sum(ledger.mean_step_ns for ledger in ledgers) / len(ledgers)) if ledgers else 0
     return rules()[rule_id].check(measured, list(range(len(measured))), step_ns)
 
 

@@ -225,7 +225,7 @@ def test_not_assessed_says_what_is_missing():
 @pytest.mark.parametrize(
     ("case", "rule_id", "least"),
     [
-        ("R01/tinyops_light.json.gz", "tiny-operators", 0.8),
+        ("R01/tinyops_light.json.gz", "tiny-operators", 0.55),  # of what is left without calls that stood still
         ("R02/compiled_recompile.json.gz", "recompilation", 0.9),
         ("T04/gaunernst_bert-small-uncased__1016001.json.gz", "launch-bound", 0.8),
         ("W28/dc3b0e7228dd_851.1752215573993169006.pt.trace.json.gz", "launch-bound", 0.8),

@@ -36,7 +36,7 @@ def comm_summary(measured: Sequence[Measured], numbers: Sequence[int]) -> dict[s
     matched = match(Ranks(values, ranks)).within_steps()
     ledgers = present(measured, StepLedger)
     steps = max((len(ledger.step_ns) for ledger in ledgers), default=1)
-    late = lateness(matched, ranks, float(np.mean([ledger.mean_step_ns for ledger in ledgers])) if ledgers else 0.0)
+    late = lateness(matched, ranks, float(np.mean([ledger.waited_for_ns for ledger in ledgers])) if ledgers else 0.0)
     return {
         "ranks": ranks,
         "kinds": _kinds(matched, steps),

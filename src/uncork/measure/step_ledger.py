@@ -82,6 +82,11 @@ class StepLedger(Measurement):
         return int(self.step_ns.mean()) - self.mean_ns(*OUTSIDE) if len(self.step_ns) else 0
 
     @property
+    def waited_for_ns(self) -> int:
+        """Return the mean time of a step as other ranks see it: they wait for stalls, too."""
+        return self.mean_step_ns + self.mean_ns("stall")
+
+    @property
     def busy_share(self) -> float:
         """Return the share of the steps in which the device (without one, an operator) works."""
         total = int(self.step_ns.sum())

@@ -25,7 +25,7 @@ def imbalance(collectives: Ranks[Collectives], ledger: Ranks[StepLedger]) -> Cos
     work = np.array([_work_ns(one) for one in ledger], np.float64)
     step_ns = float(np.mean([one.mean_step_ns for one in ledger]))
     extra_ns = float((work.max(axis=0) - work.mean(axis=0)).mean())
-    waits = lateness(match(collectives), collectives.numbers, step_ns)
+    waits = lateness(match(collectives), collectives.numbers, float(np.mean([one.waited_for_ns for one in ledger])))
     if not step_ns or extra_ns < LEAST_SHARE * step_ns or waits.wait_share < LATE_OF_STEP:
         return None
     cost_ns = min(extra_ns, waits.wait_share * step_ns)

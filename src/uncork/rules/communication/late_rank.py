@@ -29,7 +29,7 @@ def late_rank(collectives: Ranks[Collectives], ledger: Ranks[StepLedger]) -> Cos
     """Return the time the others wait, placed on the rank that causes most of it."""
     if len(collectives) < 2:
         raise MissingEvidence("ranks")
-    step_ns = float(np.mean([one.mean_step_ns for one in ledger]))
+    step_ns = float(np.mean([one.waited_for_ns for one in ledger]))
     late = lateness(match(collectives), collectives.numbers, step_ns)
     if not late.ranks:
         return None
