@@ -41,7 +41,7 @@ function Diverging({ title, changes, name }: { title: string; changes: Change[];
       <ul class="diverging">
         {changes.map(one => {
           const change = one.after_ns - one.before_ns;
-          const bar = <i class={change > 0 ? 'slower' : 'faster'} style={{ width: `${(Math.abs(change) / most) * 70}%` }} />;
+          const bar = <i class={change > 0 ? 'slower' : 'faster'} style={{ width: `calc((100% - 84px) * ${Math.abs(change) / most})` }} />;
           const text = <span>{`${change > 0 ? '▴ +' : '▾ −'}${duration(Math.abs(change))}`}</span>;
           return (
             <li title={`${duration(one.before_ns)} → ${duration(one.after_ns)}`}>
