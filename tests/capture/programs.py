@@ -31,6 +31,13 @@ def own_profiler():
     train(20)
 
 
+def afterthought():
+    """Train, and make one more step with an optimiser of its own at the end."""
+    train(24)
+    weight = torch.zeros(1, requires_grad=True)
+    torch.optim.SGD([weight], lr=0.1).step()
+
+
 def files_limited():
     """Train where no file may grow beyond ten kilobytes, as on a disk that is full."""
     import resource

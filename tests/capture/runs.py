@@ -17,7 +17,7 @@ result = record(argv, module=module == "m", into=Path(folder), options=CaptureOp
 (Path(folder) / "result.json").write_text(json.dumps({"problem": result.problem, "exit_code": result.exit_code}))
 end_as(result)
 """
-QUICK_ENVIRONMENT = {"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1", "KINETO_LOG_LEVEL": "6"}
+QUICK_ENVIRONMENT = {"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 @dataclass(frozen=True)

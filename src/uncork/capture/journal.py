@@ -76,6 +76,11 @@ class Journal:
             self.folder = claim(Path(self._orders.folder), settings.rank(torch)[0])
         return self.folder
 
+    def remove(self, torch: Any, names: list[str]) -> None:
+        """Remove files that no longer belong to what is recorded."""
+        for name in names:
+            (self.home(torch) / name).unlink(missing_ok=True)
+
     def write(self, torch: Any, state: dict[str, Any], *, fresh: bool) -> None:
         """Write recording.json and steps.json.
 
@@ -114,6 +119,8 @@ class Journal:
     def _startup(self) -> dict[str, int]:
         """Return when the program began, had torch, and made its first step, whose begin some loops do not show."""
         number, _, begun_ns, dur_ns = self.steps[0] if self.steps else (0, "", 0, 0)
+        if "step_ended_ns" in self.startup:
+            return self.startup
         if number == 1:
             self.startup |= {"step_ns": begun_ns, "step_ended_ns": begun_ns + dur_ns}
         elif number == FIRST_TIMED:

@@ -51,5 +51,4 @@ def environment_for(folder: Path, options: CaptureOptions) -> dict[str, str]:
     inject = str(package / "capture" / "inject")
     before = told.get("PYTHONPATH")
     told["PYTHONPATH"] = inject + (os.pathsep + before if before else "")
-    told.setdefault("KINETO_LOG_LEVEL", "6")  # 6 silences a line per window on standard error, 5 no longer does
     return told

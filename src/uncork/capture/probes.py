@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from uncork.capture.versions import Quiet, hush_kineto, stacks_are_safe, without_python_events
+from uncork.capture.versions import Quiet, quiet_kineto, quiet_warnings, stacks_are_safe, without_python_events
 
 BYTES_PER_EVENT_LIGHT, BYTES_PER_EVENT_DEEP = 290, 615
 """Size of one operator in the exported JSON, measured (capture study, section 6)."""
@@ -72,7 +72,7 @@ class TraceProbe(Probe):
         self._torch, self._regions = torch, regions
         self._asked = {"with_stack": stacks, "record_shapes": shapes, "profile_memory": memory}
         self._profile: Any = None
-        self._quiet: Quiet | None = None
+        self._quiet: list[Quiet] = []
         self._running = False
 
     def start(self) -> None:
@@ -88,9 +88,9 @@ class TraceProbe(Probe):
         if config is not None:  # set here, since the constructor refuses it beside stacks, for the sake of its events
             self._profile.experimental_config = config
         if self._asked["profile_memory"]:
-            self._quiet = Quiet()
+            self._quiet.append(quiet_warnings(self._torch))
         self._profile._prepare_trace()
-        hush_kineto(self._torch)
+        self._quiet.append(quiet_kineto(self._torch))
         self._running = True
         self._profile._start_trace()
         for key in ("with_stack", "record_shapes", "profile_memory"):
@@ -103,9 +103,11 @@ class TraceProbe(Probe):
 
     def stop(self, path: Path) -> dict[str, int]:
         """Stop on the same thread and write the trace as plain JSON (the supervisor packs it)."""
-        results = self._disable()
         part = path.with_name(f".{path.name}")
-        results.save(str(part))
+        try:
+            self._disable().save(str(part))
+        finally:
+            self._speak()
         size = whole_size(part)
         part.replace(path)
         deep = any(self._asked.values())
@@ -114,7 +116,15 @@ class TraceProbe(Probe):
     def discard(self) -> None:
         """Stop and write nothing; harmless if it is stopped already."""
         if self._running:
-            self._disable()
+            try:
+                self._disable()
+            finally:
+                self._speak()
+
+    def _speak(self) -> None:
+        """Let torch's libraries say what they would without us."""
+        while self._quiet:
+            self._quiet.pop().end()
 
     def _disable(self) -> Any:
         """Return the raw results; builds no Python events."""
@@ -123,7 +133,7 @@ class TraceProbe(Probe):
         self._regions(False)
         self._running = False
         # Torch warns of regions that are still open, as they are where a window ends inside a step.
-        quiet = self._quiet or Quiet()
+        self._quiet.append(quiet_warnings(self._torch))
         try:
             device = _device(self._torch)
             if device is not None:
@@ -131,7 +141,6 @@ class TraceProbe(Probe):
             results = _disable_profiler()
         finally:
             profiler._run_on_profiler_stop()
-            quiet.end()
         return results
 
 

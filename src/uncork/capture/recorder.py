@@ -311,7 +311,7 @@ class Recorder:
             self.marks.struck = []
         if name == "settle":
             return
-        self.schedule.windows[name] = window
+        self.journal.remove(self.torch, self.schedule.keep(window))
         if name != "warmup":
             self._write(ended=False)
 
@@ -354,7 +354,7 @@ class Recorder:
 
     def may_begin(self) -> bool:
         """Return whether the first window may begin: at once, or once an armed recording was triggered."""
-        return not self.orders.options.arm or (Path(self.orders.folder) / GO).exists()
+        return not self.orders.options.arm or os.path.exists(os.path.join(self.orders.folder, GO))
 
     def begin_timed(self, name: str) -> bool:
         """Return whether a window of fixed time could begin here."""
@@ -381,7 +381,7 @@ class Recorder:
             look.unlink()
             return None
         look.replace(self.home() / FILES[name])
-        self.schedule.windows[name] = window
+        self.schedule.keep(window)
         self._write(ended=False)
         return events
 
@@ -393,7 +393,7 @@ class Recorder:
             "complete": self.complete,
             "step_rule": "time" if self.timed and self.finder.rule == "none" else self.finder.rule,
             "steps_seen": self.finder.seen,
-            "windows": [window.to_json() for window in self.schedule.windows.values()],
+            "windows": [window.to_json() for window in self.schedule.recorded().values()],
             "main_thread": self.thread in (None, threading.main_thread().ident),
         }
         self.journal.write(self.torch, state, fresh=fresh)

@@ -25,6 +25,7 @@ class Schedule:
 
     def __init__(self, options: CaptureOptions) -> None:
         self.windows: dict[str, Window] = {}
+        self.former: dict[str, Window] = {}
         self._rates: dict[str, float] = {}
         self._options = options
         self._ahead: list[Stage] = []
@@ -40,11 +41,25 @@ class Schedule:
         self._ahead = plan.stages(self._options, loader_depth=depth, aligned=self._world > 1)
 
     def forget(self) -> None:
-        """Begin from nothing: what looked like the loop was not."""
-        self.windows.clear()
+        """Begin from nothing: what looked like the loop was not; it counts until there is something better."""
+        self.former = self.windows if "light" in self.windows else self.former
+        self.windows = {}
         self._rates.clear()
         self._ahead, self.begun = [], False
         self._loop_ns = time.perf_counter_ns()
+
+    def keep(self, window: Window) -> list[str]:
+        """Take in a window that is over; return the files of windows that it makes worthless."""
+        name = window.stage.name
+        self.windows[name] = window
+        if name != "light":
+            return []
+        worthless, self.former = [FILES[one] for one in self.former if one in FILES and one not in self.windows], {}
+        return worthless
+
+    def recorded(self) -> dict[str, Window]:
+        """Return the windows that count."""
+        return self.former or self.windows
 
     def is_done(self) -> bool:
         """Return whether no window is ahead."""

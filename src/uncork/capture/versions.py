@@ -5,8 +5,8 @@ What a newer torch merely has more of is asked for where it is used (``getattr``
 
 import contextlib
 import ctypes
-import os
 import sys
+from pathlib import Path
 from typing import Any
 
 OLDEST = (2, 3)
@@ -53,32 +53,37 @@ def without_python_events(torch: Any, *, stacks: bool) -> Any:
         return None
 
 
-def hush_kineto(torch: Any) -> None:
-    """Silence the lines that Kineto writes per window, where torch was loaded without the setting for it.
-
-    Kineto sets the level itself when the first profiler is prepared.
-    """
-    if "KINETO_LOG_LEVEL" not in os.environ:
-        with contextlib.suppress(Exception):
-            library = ctypes.CDLL(os.path.join(os.path.dirname(torch.__file__), "lib", "libtorch_cpu.so"))
-            ctypes.c_int.in_dll(library, "_ZN9libkineto6Logger14severityLevel_E").value = KINETO_SILENT
-
-
 class Quiet:
-    """Silences torch's C++ warnings while memory is recorded, one for each block it did not see allocated."""
+    """Raises the level from which one of torch's libraries speaks, until the end.
 
-    def __init__(self) -> None:
+    Args:
+        torch: The program's torch.
+        library: Name of the library.
+        symbol: Where it keeps the level.
+        level: The level.
+    """
+
+    def __init__(self, torch: Any, library: str, symbol: str, level: int) -> None:
         self._level: Any = None
         with contextlib.suppress(Exception):
-            import torch
-
-            library = ctypes.CDLL(os.path.join(os.path.dirname(torch.__file__), "lib", "libc10.so"))
-            level = ctypes.c_int.in_dll(library, "FLAGS_caffe2_log_level")
-            self._before = level.value
-            level.value = max(level.value, LOG_LEVEL_ERROR)
-            self._level = level
+            (path,) = (Path(torch.__file__).parent / "lib").glob(f"{library}.[sd]*")
+            kept = ctypes.c_int.in_dll(ctypes.CDLL(str(path)), symbol)
+            self._before = kept.value
+            kept.value = max(kept.value, level)
+            self._level = kept
 
     def end(self) -> None:
-        """Set the level back."""
-        if self._level is not None:
-            self._level.value = self._before
+        """Set the level back; harmless if that was done."""
+        kept, self._level = self._level, None
+        if kept is not None:
+            kept.value = self._before
+
+
+def quiet_kineto(torch: Any) -> Quiet:
+    """Silence the lines that Kineto writes per window; it sets the level itself when a profiler is first prepared."""
+    return Quiet(torch, "libtorch_cpu", "_ZN9libkineto6Logger14severityLevel_E", KINETO_SILENT)
+
+
+def quiet_warnings(torch: Any) -> Quiet:
+    """Silence torch's C++ warnings, one for each block of memory that a profiler did not see allocated."""
+    return Quiet(torch, "libc10", "FLAGS_caffe2_log_level", LOG_LEVEL_ERROR)
