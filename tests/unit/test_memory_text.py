@@ -89,3 +89,12 @@ def test_a_list_of_segments_says_that_it_has_no_history():
     assert "Memory in use  6.00 GiB" in text
     assert "no history: neither the peak nor most owners are known" in text
     assert "_record_memory_history()" in text
+
+
+def test_a_limit_of_the_programs_own_is_told_as_that():
+    """4 GiB were left for a request of 1: no change of the model is called enough, the limit is named."""
+    lines = ["reserved 3GiB", "old 2GiB", "oom 1GiB free 4GiB train.py:9:main"]
+    text = text_of(lines, Options(width=160, verbose=True))
+    assert "the device had enough: a limit of the program's own was reached" in text
+    assert "set_per_process_memory_fraction" in text
+    assert "short of" not in text

@@ -145,5 +145,6 @@ def _budget(failed: OutOfMemory | None, capacity_bytes: int | None, reserved_byt
     """Return what memory in use is held against: all there was at a failure, most of the device, or what is used."""
     if failed is not None:
         asked = failed.requested_bytes if failed.phase in ("forward", "backward", "generation") else 0
-        return Budget((failed.device_free_bytes or 0) - failed.requested_bytes, failed.moment, asked)
+        left = 0 if failed.limited else failed.device_free_bytes or 0
+        return Budget(left - failed.requested_bytes, failed.moment, asked)
     return Budget(max(int(FULL_SHARE * capacity_bytes) - reserved_bytes, 0) if capacity_bytes else 0)

@@ -67,13 +67,18 @@ class OutOfMemory:
 
     @property
     def short_bytes(self) -> int | None:
-        """Return what was missing on the device; None where nobody says what it had left.
+        """Return what was missing on the device; None where nobody says what it had left, or it was not the device.
 
         The allocator gives whole idle segments back before it fails: what is idle then lies between blocks in use.
         """
-        if self.device_free_bytes is None:
+        if self.device_free_bytes is None or self.limited:
             return None
-        return max(self.requested_bytes - self.device_free_bytes, 0)
+        return self.requested_bytes - self.device_free_bytes
+
+    @property
+    def limited(self) -> bool:
+        """Return whether the device had enough: then a limit of the program's own was reached."""
+        return self.device_free_bytes is not None and self.device_free_bytes >= self.requested_bytes
 
 
 def free_pieces(snapshot: MemorySnapshot, device: int) -> FreePieces:

@@ -161,6 +161,7 @@ class SnapshotMemory(Measurement):
             "requested_bytes": self.oom.requested_bytes,
             "device_free_bytes": self.oom.device_free_bytes,
             "short_bytes": self.oom.short_bytes,
+            "limited": self.oom.limited,
             "idle_bytes": self.oom.free.idle_bytes,
             "pieces": self.oom.free.pieces,
             "largest_bytes": self.oom.free.largest_bytes,

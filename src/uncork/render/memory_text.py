@@ -69,7 +69,8 @@ def _failure(failed: Mapping[str, Any], lang: str) -> Iterator[RenderableType]:
     line = Text(say(lang, "ui.memory.failed", {**failed, "phase": phase}), style="bold")
     owner = failed["owner"]
     place = where(Location(file=owner["file"], line=owner["line"], function=owner["function"], op=owner["op"]))
-    keys = ["failed_idle"] if failed["device_free_bytes"] is None else ["failed_free", "failed_idle", "failed_short"]
+    keys = ["failed_idle"] if failed["device_free_bytes"] is None else ["failed_free", "failed_idle"]
+    keys += ["failed_limit"] if failed["limited"] else [] if failed["short_bytes"] is None else ["failed_short"]
     yield line.append("  " + " · ".join(place), style="cyan")
     yield Padding(Text(" · ".join(say(lang, f"ui.memory.{key}", failed) for key in keys), style="dim"), (0, 0, 0, 2))
 

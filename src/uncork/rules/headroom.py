@@ -53,7 +53,7 @@ def enough(memory: SnapshotMemory) -> str:
     """Return the changes each of which alone would have let a failed request through, as keys of the catalogue."""
     short = memory.oom.short_bytes if memory.oom else None
     if short is None:
-        return "@headroom.enough_unknown"
+        return "@headroom.enough_limit" if memory.oom and memory.oom.limited else "@headroom.enough_unknown"
     found = [one.change for one in memory.savings if one.low_bytes >= short]
     found.sort(key=lambda change: change.startswith("shard"))  # more devices are no choice for most
     return " ".join(f"@what_if.{change}" for change in found[:_MOST_NAMED]) or "@headroom.enough_none"
