@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from uncork.measure.allocations import ALLOC, COMPLETED, GROWS, REQUESTED, SHRINKS, Allocations
+from uncork.measure.memory_what_if import Saving
 from uncork.measure.owners import Owner, StackKinds
 from uncork.snapshot import STATES, MemorySnapshot
 
@@ -74,6 +75,12 @@ class OutOfMemory:
         if self.device_free_bytes is None or self.limited:
             return None
         return self.requested_bytes - self.device_free_bytes
+
+    def met_by(self, saving: Saving) -> bool | None:
+        """Return whether a change alone would have let the request through; None where it is not known."""
+        if saving.change == "expandable_segments":
+            return self.in_pieces
+        return None if self.short_bytes is None else saving.low_bytes >= self.short_bytes
 
     @property
     def limited(self) -> bool:

@@ -49,19 +49,19 @@ def owner_rows(owners: Sequence[Owner], whole_bytes: int) -> list[dict[str, Any]
     ]
 
 
-def saving_row(saving: Saving, short_bytes: int | None = None) -> dict[str, Any]:
-    """Return a saving as a plain row, and after a failure whether the request would have had room.
+def saving_row(saving: Saving, enough: bool | None = None) -> dict[str, Any]:
+    """Return a saving as a plain row.
 
     Args:
         saving: What one change saves, and where.
-        short_bytes: What was missing, None where nothing failed.
+        enough: After a failure, whether it alone would have let the request through.
     """
     place = saving.location
     return {
         "change": saving.change,
         "saved_low_bytes": saving.low_bytes,
         "saved_high_bytes": saving.high_bytes,
-        "enough": None if short_bytes is None else saving.low_bytes >= short_bytes,
+        "enough": enough,
         "file": place and place.file,
         "line": place and place.line,
         "function": place and place.function,

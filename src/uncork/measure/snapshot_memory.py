@@ -150,7 +150,7 @@ class SnapshotMemory(Measurement):
             "largest": owner_rows(self.peak_owners, whole),
             "kept": owner_rows(self.kept_owners, max(self.kept_bytes, 1)),
             "oom": self._oom_content(),
-            "what_if": [saving_row(one, self.oom.short_bytes if self.oom else None) for one in self.savings],
+            "what_if": [saving_row(one, self.oom.met_by(one) if self.oom else None) for one in self.savings],
             **self.views,
         }
 

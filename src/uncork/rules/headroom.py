@@ -51,11 +51,11 @@ def worth_of(memory: SnapshotMemory, saving: Saving | None) -> dict[str, object]
 
 def enough(memory: SnapshotMemory) -> str:
     """Return the changes each of which alone would have let a failed request through, as keys of the catalogue."""
-    short = memory.oom.short_bytes if memory.oom else None
-    if short is None:
-        return "@headroom.enough_limit" if memory.oom and memory.oom.limited else "@headroom.enough_unknown"
-    found = [one.change for one in memory.savings if one.low_bytes >= short]
-    found.sort(key=lambda change: change.startswith("shard"))  # more devices are no choice for most
+    failed = memory.oom
+    found = [one.change for one in memory.savings if failed and failed.met_by(one)]
+    found.sort(key=lambda change: (change != "expandable_segments", change.startswith("shard")))
+    if failed is None or (failed.short_bytes is None and not found):
+        return "@headroom.enough_limit" if failed and failed.limited else "@headroom.enough_unknown"
     return " ".join(f"@what_if.{change}" for change in found[:_MOST_NAMED]) or "@headroom.enough_none"
 
 
