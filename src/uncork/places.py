@@ -53,10 +53,13 @@ def place_of(frame: str, site: str, sampled: int) -> Place:
     return Place(file, sampled or first, function, exact=bool(sampled))
 
 
+_OF_TORCH_OR_PYTHON = re.compile(r"(^|/)(torch|lib/python[\d.]+)/")
+
+
 def is_library_frame(name: str) -> bool:
     """Return whether a frame is at least outside torch and Python: all there is when a library's own script runs."""
     file = split_frame(name)[0]
-    return bool(file) and "/" in file and not re.search(r"(^|/)(torch|lib/python[\d.]+)/", file)
+    return bool(file) and "/" in file and not _OF_TORCH_OR_PYTHON.search(file)
 
 
 def begins_outermost(stack: list[str]) -> bool:

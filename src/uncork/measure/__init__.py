@@ -167,9 +167,10 @@ def present(measured: Sequence[Measured], kind: type[M]) -> list[M]:
 
 
 @cache
-def measurements() -> tuple[type[Measurement], ...]:
-    """Return every measurement, found by looking through this folder."""
-    for module in pkgutil.walk_packages(__path__, f"{__name__}."):
+def measurements(*, views: bool = True) -> tuple[type[Measurement], ...]:
+    """Return every measurement, found by looking through this folder; without `views` not all that the page draws."""
+    found = (pkgutil.walk_packages if views else pkgutil.iter_modules)(__path__, f"{__name__}.")
+    for module in found:
         importlib.import_module(module.name)
     return tuple(sorted(Measurement.__subclasses__(), key=lambda kind: kind.__module__))
 
@@ -178,7 +179,7 @@ def measure(recording: Recording, number: int = 0, *, views: bool = False) -> Me
     """Return every measurement of one rank, or what each lacks; with `views`, also what only the page draws."""
     rank = Rank(recording, number)
     done: dict[type[Measurement], Measurement | Missing] = {}
-    for kind in measurements():
+    for kind in measurements(views=views):
         if kind.view and not views:
             continue
         try:

@@ -1,6 +1,5 @@
 """LoaderCode: which function and line of the user's costs what inside the loader."""
 
-import re
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -20,9 +19,7 @@ from uncork.recording import StackSample
 from uncork.timeline import Timeline
 
 MOST_PARTS = 32
-_LOW_LEVEL = re.compile(
-    rf"(torch|numpy|scipy|PIL|cv2|uncork|{'|'.join(map(re.escape, sorted(sys.stdlib_module_names)))})(/|\.py|$)"
-)
+_LOW_LEVEL = frozenset(("torch", "numpy", "scipy", "PIL", "cv2", "uncork", *sys.stdlib_module_names))
 _LEAST_SAMPLES = 10
 """Fewer samples than this say nothing about shares."""
 
@@ -139,7 +136,7 @@ def _from_frames(timeline: Timeline) -> list[Part]:
 def _is_high_level(name: str) -> bool:
     """Return whether a frame is of a library that prepares data (and not of what such a library calls)."""
     file, _, _ = split_frame(name)
-    return bool(file) and not _LOW_LEVEL.match(file) and not file.startswith("<")
+    return bool(file) and file.partition("/")[0].partition(".py")[0] not in _LOW_LEVEL and not file.startswith("<")
 
 
 def _stage(name: str) -> str:

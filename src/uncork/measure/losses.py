@@ -90,7 +90,7 @@ def _captured(timeline: Timeline) -> BoolArray:
     host = timeline.host
     bounds = np.flatnonzero(_calls(timeline, _CAPTURE))
     inside = np.zeros(len(host), bool)
-    for track in np.unique(host.track[bounds]):
+    for track in set(host.track[bounds].tolist()):
         when = np.sort(host.start_ns[bounds[host.track[bounds] == track]])
         inside |= (host.track == track) & (np.searchsorted(when, host.start_ns, side="right") % 2 == 1)
     return inside

@@ -112,7 +112,7 @@ def chosen(values: IntArray) -> IntArray:
         return np.arange(count)
     starts = np.linspace(0, count, MOST_POINTS - 1, dtype=np.int64)
     largest = [int(first + values[first:last].argmax()) for first, last in pairwise(starts)]
-    return np.unique([0, *largest, count - 1])
+    return np.array(sorted({0, *largest, count - 1}), np.int64)
 
 
 def segments_map(snapshot: MemorySnapshot, device: int) -> dict[str, Any]:

@@ -88,12 +88,19 @@ class OperatorGroups:
         """Return the operators' names."""
         return self.tree.timeline.events.names(self.tree.host.row[self.first])
 
-    def argument(self, group: int, key: str) -> object:
-        """Return a nested argument of the group's representative."""
+    def codes(self, key: str) -> list[int]:
+        """Return for each group the index of the text of an argument of its representative, -1 where it has none."""
         if key not in self._codes:
             self._codes[key] = self.tree.timeline.events.texts(key)[self.tree.host.row[self.first]].tolist()
-        code = self._codes[key][group]
+        return self._codes[key]
+
+    def value(self, code: int) -> object:
+        """Return the nested value of a code, None for -1."""
         return self.tree.timeline.events.strings.value(code) if code >= 0 else None
+
+    def argument(self, group: int, key: str) -> object:
+        """Return a nested argument of the group's representative."""
+        return self.value(self.codes(key)[group])
 
     @cached_property
     def _codes(self) -> dict[str, list[int]]:

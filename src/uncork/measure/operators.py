@@ -122,20 +122,24 @@ def _weight(operator: Operator, on_device: bool) -> int:
 def _parts(groups: OperatorGroups, steps: int, peaks: Peaks | None) -> list[Operator]:
     """Return the operators of each place and shape."""
     tree, memory = groups.tree, groups.memory_bytes
+    memory_bytes = [None] * len(groups) if memory is None else (memory // steps).tolist()
     longest, saves = groups.kernels
+    work, counts, counted_ns = groups.work, groups.counted_calls.tolist(), groups.counted_device_ns.tolist()
+    shapes = lru_cache(None)(lambda code: _shapes(groups.value(code)))
+    dtype = lru_cache(None)(lambda code: _dtype(groups.value(code)))
     sums = {name: (getattr(groups, name) // steps).tolist() for name in _SUMMED_NS}
     columns = zip(
         groups.names, longest, tree.phase[groups.first].tolist(), tree.module[groups.first].tolist(),
-        tree.place[groups.first].tolist(), groups.calls.tolist(), *sums.values(), strict=True,
+        tree.place[groups.first].tolist(), groups.calls.tolist(), groups.codes("Input Dims"),
+        groups.codes("Input type"), memory_bytes, *sums.values(), strict=True,
     )  # fmt: skip
     found = []
-    for group, (name, kernel, phase, module, place, calls, *times) in enumerate(columns):
-        dims, work = groups.argument(group, "Input Dims"), groups.work[group]
-        counted = int(groups.counted_calls[group]) if work else 0
-        known: dict[str, Any] = {} if work else {"sizes": sizes_of(name, dims)}
-        if work and counted:
-            top = None if work.matrix and saves[group] else peaks
-            known = _against_roof(work, kernel, counted / steps, int(groups.counted_device_ns[group]) / steps, top)
+    for group, (name, kernel, phase, module, place, calls, dims, types, held, *times) in enumerate(columns):
+        one = work[group]
+        known: dict[str, Any] = {} if one else {"sizes": sizes_of(name, groups.value(dims))}
+        if one and counts[group]:
+            top = None if one.matrix and saves[group] else peaks
+            known = _against_roof(one, kernel, counts[group] / steps, counted_ns[group] / steps, top)
         found.append(
             Operator(
                 name=name,
@@ -145,9 +149,9 @@ def _parts(groups: OperatorGroups, steps: int, peaks: Peaks | None) -> list[Oper
                 **dict(zip(sums, times, strict=True)),
                 module=tree.modules[module] if module >= 0 else None,
                 place=tree.places[place] if place >= 0 else None,
-                shapes=_shapes(dims),
-                dtype=_dtype(groups.argument(group, "Input type")),
-                memory_bytes=None if memory is None else int(memory[group]) // steps,
+                shapes=shapes(dims),
+                dtype=dtype(types),
+                memory_bytes=held,
                 kernel=kernel,
                 kernel_class=kernel_class(kernel) if kernel else "",
                 op_class=operator_class(name),

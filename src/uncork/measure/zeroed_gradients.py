@@ -46,6 +46,6 @@ class ZeroedGradients(Measurement):
         return cls(
             calls_per_step=len(writes) / steps,
             device_ns_per_step=int(timeline.device.dur_ns[launched].sum()) // steps,
-            host_ns_per_step=int(host.dur_ns[np.unique(around[writes])].sum()) // steps,
+            host_ns_per_step=int(host.dur_ns[sorted(set(around[writes].tolist()))].sum()) // steps,
             location=locate(rank, writes[:1])[0] if len(writes) else Location(),
         )

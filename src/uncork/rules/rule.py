@@ -111,8 +111,7 @@ def rule(*, hidden_by: tuple[str, ...] = ()) -> Callable[[Predicate], Predicate]
 
     def declare(predicate: Predicate) -> Predicate:
         *_, folder, name = predicate.__module__.split(".")
-        hints = typing.get_type_hints(predicate)
-        hints.pop("return", None)
+        hints = {parameter: hint for parameter, hint in predicate.__annotations__.items() if parameter != "return"}
         made = Rule(
             id=name.replace("_", "-"),
             bottleneck=Bottleneck.NONE if folder == "hygiene" else Bottleneck(folder),
