@@ -58,6 +58,7 @@ $(VENV)/bin/python:
 $(VENV)/.runs: pyproject.toml constraints.txt $(wildcard setup.py src/uncork/*.pyx src/uncork/*/*.pyx) | $(VENV)/bin/python
 	@echo "Installing uncork and PyTorch into $(VENV); the first time this takes a few minutes."
 	$(PIP) install --constraint constraints.txt --editable . torch
+	$(BIN)/python -m compileall -q src
 	@touch $@
 
 $(VENV)/.tests: $(VENV)/.runs
