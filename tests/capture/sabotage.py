@@ -20,6 +20,7 @@ WHERE = {
     "settings": ("uncork.capture.settings", None, "facts"),
     "files": ("uncork.capture.files", None, "write_json"),
     "sampler": ("uncork.capture.stacks", None, "innermost"),
+    "holdings": ("uncork.capture.journal", "Journal", "count"),
     "finish": ("uncork.capture.recorder", "Recorder", "finish"),
 }
 
@@ -38,7 +39,7 @@ def main(part):
 
 
 if __name__ == "__main__":
-    if sys.argv[1] != "none" and "uncork" in sys.modules:
+    if sys.argv[1] != "none" and "uncork.capture" in sys.modules:
         main(sys.argv[1])
     train(20)
     assert torch.is_grad_enabled()

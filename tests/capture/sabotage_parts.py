@@ -14,5 +14,6 @@ PARTS = (
     "settings",
     "files",
     "sampler",
+    "holdings",
     "finish",
 )
