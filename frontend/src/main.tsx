@@ -1,6 +1,6 @@
 // The page below its first screen: tabs over the views. The first screen itself is static HTML, written by Python.
 import { render } from 'preact';
-import { useEffect, useMemo, useState } from 'preact/hooks';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { type Block, embedded, gunzip, unpack } from './decode.ts';
 import { type Flame, type FlameMeta, readFlame } from './flame/layout.ts';
 import { FlameView } from './flame/view.tsx';
@@ -42,6 +42,8 @@ function App({ page }: { page: PageData }) {
   const [goTo, setGoTo] = useState<GoTo>(null);
   const [help, setHelp] = useState(false);
   useMemo(() => speak(page.texts[language]), [language]);
+  const shownRank = useRef(rank);
+  shownRank.current = rank;
   const stamp = `${language} ${dark}`;
 
   const open = (next: Tab) => {
@@ -81,6 +83,8 @@ function App({ page }: { page: PageData }) {
   }, [trace]);
 
   const showFinding = (finding: number, view: string) => {
+    const { rank: wanted } = page.findings[finding];
+    if (wanted !== null && wanted !== shownRank.current && page.shown_ranks.includes(wanted)) showRank(wanted);
     if (view !== 'memory') return showInTimeline({ finding });
     open('memory');
     document.getElementById('views')?.scrollIntoView({ block: 'start' });

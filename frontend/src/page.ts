@@ -3,8 +3,8 @@ import type { Catalogue, Message } from './text.ts';
 
 export type Language = 'en' | 'zh';
 
-/** How a finding is found in the timeline: causes of the ledger, or names of events. */
-export type FindingMatch = { causes: string[]; names: string[] };
+/** How a finding is found in the timeline: causes of the ledger, or names of events; on a rank, where it names one. */
+export type FindingMatch = { causes: string[]; names: string[]; rank: number | null };
 
 export type Value = number | string | boolean | null;
 

@@ -227,6 +227,33 @@ def test_ranks_the_page_has_no_room_for_are_named(
     assert told in page.tab.locator("p.rank").inner_text()
 
 
+def test_a_finding_of_a_rank_shows_that_rank(new_page: Any, tmp_path: Path) -> None:
+    """A finding about the rank that is not shown yet: its button switches to it and marks its stretch."""
+    text = """
+    ranks 2
+    device NVIDIA A100-SXM4-80GB
+    steps 2 x 10ms
+      rank 0: main 1ms..1.2ms aten::mm -> stream 7 1.3ms..3.3ms short_gemm
+      rank 1: main 1ms..1.2ms aten::mm -> stream 7 1.3ms..8.3ms long_gemm
+      main op 1.3ms..1.5ms c10d::allreduce_ -> stream 20 8.4ms..9.4ms ncclDevKernel_AllReduce
+    """
+    report = analyze_recordings(sketch(text), views=True)
+    first, other = report.views["Shown"]
+    finding = replace(
+        report.findings[0], rule="made-up", bottleneck=Bottleneck.COMMUNICATION, location=Location(rank=other)
+    )
+    path = tmp_path / "ranks.html"
+    path.write_text(render(replace(report, findings=(finding,)), Options()), "utf-8")
+    page = new_page().open(path)
+    assert page.tab.locator(".rank select").input_value() == str(first)
+    page.tab.locator("[data-act=evidence]:visible").click()
+    page.tab.wait_for_selector("canvas.lanes")
+    page.tab.wait_for_timeout(300)
+    assert page.tab.locator(".rank select").input_value() == str(other)
+    assert page.timeline("t.measure !== null")
+    assert page.errors == []
+
+
 def test_many_ranks_are_squares(new_page: Any, tmp_path: Path, axe: str) -> None:
     """Seventy ranks: a square each, darkest where its own work takes longest; bars of the three shown."""
     steps = {

@@ -39,7 +39,8 @@ def match(finding: Finding, report: Report) -> Json:
     op = finding.location.op
     # Computing is everywhere: there the operator tells more than the cause; elsewhere the cause is the stretch itself.
     by_name = op is not None and (finding.bottleneck is Bottleneck.COMPUTE or not shown)
-    return {"causes": shown, "names": [printable(op)] if by_name and op else []}
+    names = [printable(op)] if by_name and op else []
+    return {"causes": shown, "names": names, "rank": finding.location.rank}
 
 
 def view_of(finding: Finding, report: Report) -> str:
