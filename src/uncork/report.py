@@ -90,6 +90,11 @@ class Report:
         missing_data = any(issue.id == "device-data-missing" for issue in self.quality)
         return missing_data or not beyond & set(lack.missing)
 
+    @property
+    def gains_overlap(self) -> bool:
+        """Return whether the findings promise more than there is: then the same time is in several of them."""
+        return sum(finding.gain.high for finding in self.findings) > 1
+
     def how_to_record(self, what: str, lang: str) -> str:
         """Return what to do so that the next recording has something; in the words of `uncork run` for its own."""
         of_run = f"record.{what}.run"

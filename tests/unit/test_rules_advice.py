@@ -6,6 +6,7 @@ import pytest
 
 from tests.unit.rule_outcomes import found
 from uncork import pipeline
+from uncork.render import Options, renderers
 from uncork.report import to_json
 from uncork.testing import sketch
 
@@ -108,3 +109,19 @@ def test_a_librarys_data_set_is_no_place_to_change():
     assert finding.params["where"] == "Dataset.__getitem__"
     mine = text.replace("/venv/lib/python3.11/site-packages/torch/utils/data/dataset.py", "/home/me/data.py")
     assert found("starved", mine).location.line == 205
+
+
+def test_gains_that_add_up_to_more_than_the_step_are_said_to_overlap():
+    """A product in fp32 takes 0.9 of the step: TF32, 16 bits and a smaller product each give part of the same time."""
+    text = """
+    device NVIDIA A100-SXM4-80GB {"computeMajor": 8, "computeMinor": 0}
+    steps 4 x 10ms
+      main 0ms..1ms aten::mm -> stream 7 0.2ms..9.8ms ampere_sgemm_128x64_tn
+    """
+    report = pipeline.analyze_recordings(sketch(text))
+    assert sum(one.gain.high for one in report.findings) > 1
+    assert report.gains_overlap
+    for form in ("terminal", "markdown"):
+        told = renderers()[form](report, Options(lang="en", width=200))
+        assert "gains do not add up" in told
+    assert not pipeline.analyze_recordings(sketch("steps 4 x 10ms\n  main 0ms..9ms aten::mm")).gains_overlap

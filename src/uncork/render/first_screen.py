@@ -193,6 +193,8 @@ def _findings(report: Report, lang: str) -> Iterator[str]:
         for number, finding in enumerate(more, start=_MOST_OPEN):
             yield from _finding(number, finding, report, lang)
         yield "</ol></details>"
+    if report.gains_overlap:
+        yield f'<p class="nothing">{shown(say(lang, "ui.gains_overlap"))}</p>'
 
 
 def _finding(number: int, finding: Finding, report: Report, lang: str) -> Iterator[str]:

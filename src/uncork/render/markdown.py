@@ -32,18 +32,7 @@ def _lines(report: Report, options: Options) -> Iterator[str]:
             [say(lang, f"cause.{entry.cause}"), format_ns(entry.ns_per_step), format_share(entry.share)]
             for entry in report.ledger
         ])  # fmt: skip
-    if report.findings:
-        yield ""
-        yield f"#### {say(lang, 'ui.what_to_change')}"
-        for number, finding in enumerate(report.findings, start=1):
-            texts = finding_texts(finding, lang)
-            places = " · ".join(f"`{_code(part)}`" for part in where(finding.location))
-            yield ""
-            yield f"{number}. **{escape(texts['title'])}** {places}"
-            for advice in texts["advice"][:1]:
-                yield f"   {escape('. '.join(filter(None, (texts['worth'], advice['text']))))}"
-                if advice["snippet"]:
-                    yield from ("   " + line for line in ["```python", *advice["snippet"].splitlines(), "```"])
+    yield from _findings(report, lang)
     for name in COLUMNS:
         rows = top_rows(report, name, options.sort, options.top or _DEFAULT_ROWS, options.rank)
         if rows and (options.verbose or options.top or options.sort):
@@ -55,6 +44,26 @@ def _lines(report: Report, options: Options) -> Iterator[str]:
                 [say(lang, f"column.{column}") for column in columns],
                 [[escape(cell(row, column)) for column in columns] for row in rows],
             )
+
+
+def _findings(report: Report, lang: str) -> Iterator[str]:
+    """Yield what to change, worth most first, with code to copy."""
+    if not report.findings:
+        return
+    yield ""
+    yield f"#### {say(lang, 'ui.what_to_change')}"
+    for number, finding in enumerate(report.findings, start=1):
+        texts = finding_texts(finding, lang)
+        places = " · ".join(f"`{_code(part)}`" for part in where(finding.location))
+        yield ""
+        yield f"{number}. **{escape(texts['title'])}** {places}"
+        for advice in texts["advice"][:1]:
+            yield f"   {escape('. '.join(filter(None, (texts['worth'], advice['text']))))}"
+            if advice["snippet"]:
+                yield from ("   " + line for line in ["```python", *advice["snippet"].splitlines(), "```"])
+    if report.gains_overlap:
+        yield ""
+        yield say(lang, "ui.gains_overlap")
 
 
 def table_lines(head: list[str], rows: list[list[str]]) -> Iterator[str]:

@@ -165,7 +165,7 @@ def _findings(report: Report, options: Options) -> Iterator[RenderableType]:
     hidden = len(report.findings) - most
     if hidden > 0:
         yield Padding(Text(say(lang, "ui.more_findings", {"count": hidden}), style="dim"), (0, 0, 0, 2))
-    if sum(finding.gain.high for finding in report.findings) > 1:
+    if report.gains_overlap:
         yield Padding(Text(say(lang, "ui.gains_overlap"), style="dim"), (0, 0, 0, 2))
 
 
