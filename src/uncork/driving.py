@@ -101,9 +101,9 @@ class HostThreads:
         for track in with_frames.tolist():
             own = slice(*np.searchsorted(host.track, [track, track + 1]))
             start, end = host.start_ns[own], host.end_ns[own]
-            bounds = moments(start, end)
-            long = np.flatnonzero(np.diff(bounds) >= STALL_NS)
-            if len(long):
+            if np.diff(np.append(start, end.max())).max() >= STALL_NS:  # nothing begins for so long
+                bounds = moments(start, end)
+                long = np.flatnonzero(np.diff(bounds) >= STALL_NS)
                 inner = host.innermost(track, bounds[long])
                 still = (inner >= 0) & self._of_torch[inner]
                 stalls.append(intervals(bounds[long[still]], bounds[long[still] + 1]))

@@ -15,20 +15,23 @@ EMPTY: Intervals = np.empty((0, 2), np.int64)
 
 def intervals(start_ns: npt.ArrayLike, end_ns: npt.ArrayLike) -> Intervals:
     """Return the merged set of intervals given by their starts and ends; empty and negative ones are dropped."""
-    return union(np.column_stack([np.asarray(start_ns, np.int64), np.asarray(end_ns, np.int64)]))
+    start, end = np.asarray(start_ns, np.int64), np.asarray(end_ns, np.int64)
+    if not (kept := end > start).all():
+        start, end = start[kept], end[kept]
+    if not len(start):
+        return EMPTY
+    if not (start[1:] >= start[:-1]).all():
+        order = np.argsort(start, kind="stable")
+        start, end = start[order], end[order]
+    reach = np.maximum.accumulate(end)
+    apart = np.flatnonzero(start[1:] > reach[:-1])
+    return np.column_stack([start[np.insert(apart + 1, 0, 0)], reach[np.append(apart, len(reach) - 1)]])
 
 
 def union(*sets: Intervals) -> Intervals:
     """Return the merged union of sets whose rows may overlap and be in any order."""
     rows = np.concatenate(sets) if sets else EMPTY
-    rows = rows[rows[:, 1] > rows[:, 0]]
-    if not len(rows):
-        return EMPTY
-    rows = rows[np.argsort(rows[:, 0], kind="stable")]
-    reach = np.maximum.accumulate(rows[:, 1])
-    first = np.concatenate([[True], rows[1:, 0] > reach[:-1]])
-    last = np.concatenate([first[1:], [True]])
-    return np.column_stack([rows[first, 0], reach[last]])
+    return intervals(rows[:, 0], rows[:, 1])
 
 
 def intersect(left: Intervals, right: Intervals) -> Intervals:
