@@ -211,7 +211,7 @@ def test_a_module_of_the_users_own_named_uncork_is_theirs(where: str, tmp_path: 
 def test_the_installed_uncork_is_the_recorders_own(tmp_path: Path) -> None:
     """A program that imports uncork gets the very package that records it, also where it is not installed."""
     (tmp_path / "ask.py").write_text(
-        "import sys\nassert 'uncork' not in sys.modules\nimport uncork, torch\nuncork.step()\n"
+        "import sys, torch\nassert 'uncork' not in sys.modules\nimport uncork\nuncork.step()\n"
         "from uncork.capture import inside\n"
         "print(uncork.__file__, uncork.__spec__.origin, inside.recorder.finder.rule)\n"
     )

@@ -6,6 +6,7 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from typing import Any
 
 from uncork.capture.imports import AfterImport
@@ -16,6 +17,9 @@ ENTERED = "entered"
 """Empty file of the run folder: a Python process of the program has let the recorder in."""
 TORCH_FOUND = "torch.json"
 """File of the run folder that says which torch the program imported."""
+
+OURS = sys.modules["uncork"]
+"""Our package: later its name may be a module of the program's own."""
 
 recorder: Any = None
 """This process's `uncork.capture.recorder.Recorder`, once the program has imported torch."""
@@ -75,15 +79,30 @@ def silence() -> None:
         recorder.broken = True
 
 
+@contextlib.contextmanager
+def _our_name() -> Iterator[None]:
+    """Have the name ``uncork`` mean our package while parts of it are imported, so that no other is run for it."""
+    theirs = sys.modules.get("uncork")
+    sys.modules["uncork"] = OURS
+    try:
+        yield
+    finally:
+        if theirs is None:
+            del sys.modules["uncork"]
+        else:
+            sys.modules["uncork"] = theirs
+
+
 def _torch_is_there(torch: Any, orders: Orders, after: AfterImport) -> None:
     """Install the hooks in a torch that is new enough; any fault leaves the program as it was."""
     global recorder  # noqa: PLW0603  # one per process, looked up by the hooks of workers and by the public calls
     try:
-        from uncork.capture import hooks, loader_hooks
-        from uncork.capture.files import write_json
-        from uncork.capture.recorder import Recorder
-        from uncork.capture.timed import TimedWindows
-        from uncork.capture.versions import is_usable
+        with _our_name():
+            from uncork.capture import hooks, loader_hooks
+            from uncork.capture.files import write_json
+            from uncork.capture.recorder import Recorder
+            from uncork.capture.timed import TimedWindows
+            from uncork.capture.versions import is_usable
 
         found = os.path.join(orders.folder, TORCH_FOUND)
         usable = is_usable(torch)
