@@ -53,10 +53,6 @@ class Peaks:
             return self.peak_flop_per_s["fp32_matrix"]
         return self.peak_flop_per_s.get(precision)
 
-    def achievable_flop_per_s(self, precision: str) -> float | None:
-        """Return the best matrix product measured in a precision, else the vendor's figure."""
-        return self.measured_flop_per_s.get(precision) or self.matrix_flop_per_s(precision)
-
 
 def peaks(name: str) -> Peaks | None:
     """Return the peaks of a device by its driver's name, None where the name does not settle which device it is."""

@@ -74,7 +74,6 @@ def test_measured_figures_stay_below_the_vendors() -> None:
         assert known.measured_flop_per_s
         for precision, measured in known.measured_flop_per_s.items():
             assert measured < known.peak_flop_per_s[precision]
-        assert known.achievable_flop_per_s("bf16") == known.measured_flop_per_s["bf16"]
 
 
 def test_matrix_units_without_tensor_cores_use_their_own_figure() -> None:

@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from uncork.findings import Bottleneck
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.allocations import ALLOC, GROWS, SHRINKS
 from uncork.measure.device_history import DeviceHistory, choices, holders
@@ -26,8 +25,8 @@ STATE_SHARE = 1 / 3
 PEAK_SHARE = 0.5
 IDLE_RATIO = 1.3
 KEPT_SHARE = 0.2
-"""Optimiser state of allocated, peak over what was there before, reserved over allocated, kept at the end of what is
-allocated: above these a snapshot speaks of memory."""
+"""Optimiser state of the peak, more at the peak than before, reserved over in use, kept at the end of what is in use:
+above these the rules of memory speak."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,31 +167,6 @@ class SnapshotMemory(Measurement):
             "phase": self.oom.phase,
             "owner": owner_rows((self.oom.owner,), max(self.oom.requested_bytes, 1))[0],
         }
-
-
-def verdict_class(memory: SnapshotMemory) -> Bottleneck:
-    """Return what a recording that holds only memory may conclude: memory, none, or undetermined."""
-    if memory.oom is not None:
-        return Bottleneck.MEMORY
-    size = memory.reserved_bytes if memory.reserved_bytes is not None else memory.peak_bytes
-    if size >= WORTH_BYTES and any(_signs(memory)):
-        return Bottleneck.MEMORY
-    return Bottleneck.NONE if memory.has_history and memory.allocs else Bottleneck.UNDETERMINED
-
-
-def _signs(memory: SnapshotMemory) -> tuple[bool, ...]:
-    """Return which signs of trouble hold, in the order of the constants above."""
-    allocated = max(memory.allocated_bytes, 1)
-    idle = (memory.reserved_bytes or 0) - memory.allocated_bytes
-    kept = memory.kept_bytes - memory.built_bytes
-    state = max(memory.end_categories.get("optimizer_state", 0) / allocated,
-                memory.peak_categories.get("optimizer_state", 0) / max(memory.peak_bytes, 1))  # fmt: skip
-    return (
-        state > STATE_SHARE,
-        memory.peak_bytes - memory.start_bytes - memory.built_bytes > PEAK_SHARE * max(memory.peak_bytes, 1),
-        idle > (IDLE_RATIO - 1) * allocated and idle >= WORTH_BYTES,
-        kept > KEPT_SHARE * allocated and kept >= WORTH_BYTES / 4,
-    )
 
 
 def _of_snapshot(snapshot: MemorySnapshot, rank: Rank) -> SnapshotMemory:
