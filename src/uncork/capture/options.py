@@ -2,12 +2,14 @@
 
 import json
 import os
+import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 ENVIRONMENT = "UNCORK_CAPTURE"
 """Environment variable that carries `Orders` into every process of the run."""
 
+LOOK_S = 0.02
 GO = "go"
 """File of the run folder whose presence starts an armed recording."""
 
@@ -69,3 +71,24 @@ class Orders:
 def package_folder() -> Path:
     """Return the folder of the `uncork` package."""
     return Path(__file__).resolve().parent.parent
+
+
+class Trigger:
+    """Says whether the first window may begin: at once, or once an armed recording was triggered.
+
+    Args:
+        orders: Whether and where to wait for it.
+    """
+
+    def __init__(self, orders: Orders) -> None:
+        self._waits = orders.options.arm
+        self._go = os.path.join(orders.folder, GO)
+        self._next_look_s = 0.0
+
+    def __call__(self) -> bool:
+        """Return whether to begin; a step of microseconds looks at the folder rarely, for a look is a system call."""
+        now_s = time.monotonic()
+        if self._waits and now_s >= self._next_look_s:
+            self._next_look_s = now_s + LOOK_S
+            self._waits = not os.path.exists(self._go)
+        return not self._waits

@@ -16,7 +16,7 @@ from uncork.capture.farewell import Farewell
 from uncork.capture.files import write_json
 from uncork.capture.journal import Journal
 from uncork.capture.memory_history import MemoryHistory
-from uncork.capture.options import GO, Orders
+from uncork.capture.options import Orders, Trigger
 from uncork.capture.plan import Stage
 from uncork.capture.probes import FunctionsProbe, Probe, Unavailable
 from uncork.capture.regions import Regions, StepMarks
@@ -52,6 +52,7 @@ class Recorder:
         self.timed = False
         self.journal = Journal(orders)
         self.schedule = Schedule(orders.options)
+        self.may_begin = Trigger(orders)
         self.window: Window | None = None
         self.regions = Regions()
         self.marks = StepMarks()
@@ -351,10 +352,6 @@ class Recorder:
             self._end_window()
             self._ending = True
             raise SystemExit(0)
-
-    def may_begin(self) -> bool:
-        """Return whether the first window may begin: at once, or once an armed recording was triggered."""
-        return not self.orders.options.arm or os.path.exists(os.path.join(self.orders.folder, GO))
 
     def begin_timed(self, name: str) -> bool:
         """Return whether a window of fixed time could begin here."""
