@@ -18,10 +18,8 @@ from pathlib import Path
 
 import damages
 from damages import DAMAGES, Damage
-from vary import Label, measured
+from vary import Label, cases, measured
 
-from uncork import readers
-from uncork.errors import UncorkError
 from uncork.findings import Verdict
 from uncork.quality import gate
 from uncork.recording import Recording
@@ -81,17 +79,6 @@ def answers(case: str, label: Label, recordings: list[Recording], damages: Mappi
             yield answer(case, label, whole, name, said(broken))
 
 
-def cases(labels: Mapping[str, Label], root: Path) -> Iterator[tuple[str, Label, list[Recording]]]:
-    """Yield the cases that have events."""
-    for case, label in sorted(labels.items()):
-        try:
-            recordings = [one for file in label["files"] for one in readers.read(root / file)]
-        except UncorkError:
-            continue
-        if all(one.events is not None and len(one.events) for one in recordings):
-            yield case, label, recordings
-
-
 def table(found: Sequence[Answer]) -> Iterator[str]:
     """Yield the table: damage by damage how many cases were answered how."""
     counts: dict[str, dict[str, int]] = defaultdict(lambda: dict.fromkeys(KINDS, 0))
@@ -118,6 +105,8 @@ def main() -> int:
     done = {name: damage for name, damage in DAMAGES.items() if name.startswith(tuple(chosen.damages))}
     found: list[Answer] = []
     for case, label, recordings in cases(labels, chosen.labels.parent):
+        if not all(one.events is not None and len(one.events) for one in recordings):
+            continue
         for one in answers(case, label, recordings, done):
             found.append(one)
             if one.kind in ("unsure", "flipped", "wrong"):

@@ -14,6 +14,7 @@ from uncork.recording import Recording
 from uncork.timeline import Timeline
 
 BoolArray = npt.NDArray[np.bool_]
+IntArray = npt.NDArray[np.int64]
 Change = Callable[[EventTable], EventTable | None]
 Damage = Callable[[Sequence[Recording]], "list[Recording] | None"]
 
@@ -46,6 +47,11 @@ def kept(table: EventTable, rows: BoolArray) -> EventTable:
         key: ArgColumn(part(column.ints), part(column.floats), part(column.texts), part(column.nested))
         for key, column in table.args.items()
     }
+    return _at(table, rows, args)
+
+
+def _at(table: EventTable, rows: BoolArray | IntArray, args: dict[str, ArgColumn]) -> EventTable:
+    """Return the events of some rows, with arguments that were made for them."""
     return replace(
         table,
         ts_ns=table.ts_ns[rows],
@@ -219,15 +225,7 @@ def twice(table: EventTable) -> EventTable:
         }
         for column in table.args.values()
     ]
-    return replace(
-        table,
-        ts_ns=table.ts_ns[rows],
-        dur_ns=table.dur_ns[rows],
-        kind=table.kind[rows],
-        name=table.name[rows],
-        track=table.track[rows],
-        args={key: ArgColumn(**parts) for key, parts in zip(table.args, again, strict=True)},
-    )
+    return _at(table, rows, {key: ArgColumn(**parts) for key, parts in zip(table.args, again, strict=True)})
 
 
 def reused_ids(table: EventTable) -> EventTable | None:

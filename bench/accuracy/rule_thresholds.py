@@ -17,8 +17,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from uncork import readers
-from uncork.errors import UncorkError
+from vary import cases
+
 from uncork.findings import Evidence
 from uncork.locale import say
 from uncork.measure import Measured, measure
@@ -168,12 +168,8 @@ def main() -> int:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--labels", type=Path, required=True)
     chosen = arguments.parse_args()
-    jobs: dict[str, Job] = {}
-    for case, label in sorted(json.loads(chosen.labels.read_text("utf-8")).items()):
-        try:
-            jobs[case] = job([one for file in label["files"] for one in readers.read(chosen.labels.parent / file)])
-        except UncorkError:
-            continue
+    labels = json.loads(chosen.labels.read_text("utf-8"))
+    jobs: dict[str, Job] = {case: job(recordings) for case, _, recordings in cases(labels, chosen.labels.parent)}
     print(HEAD)
     for line in table(jobs):
         print(line, flush=True)

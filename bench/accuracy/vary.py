@@ -24,6 +24,8 @@ from uncork.measure.step_ledger import StepLedger
 from uncork.recording import Recording
 
 Label = Mapping[str, Any]
+Case = tuple[str, Label, list[Recording]]
+"""Its name, what is right, its ranks."""
 DOWN, UP = (0.8, 0.67, 0.5, 0.25), (1.25, 1.5, 2.0, 4.0)
 THRESHOLDS: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
     (
@@ -87,20 +89,24 @@ def right(label: Label, recordings: Sequence[Recording]) -> bool:
     )
 
 
-def cases(labels: Mapping[str, Label], root: Path) -> Iterator[tuple[str, Label, list[Recording]]]:
-    """Yield the cases that have a timeline and are right as things stand."""
+def cases(labels: Mapping[str, Label], root: Path) -> Iterator[Case]:
+    """Yield the cases that can be read."""
     for case, label in sorted(labels.items()):
         try:
             recordings = [one for file in label["files"] for one in readers.read(root / file)]
         except UncorkError:
             continue
+        yield case, label, recordings
+
+
+def right_cases(labels: Mapping[str, Label], root: Path) -> Iterator[Case]:
+    """Yield the cases that have a timeline and are right as things stand."""
+    for case, label, recordings in cases(labels, root):
         if all(one.events is not None for one in recordings) and right(label, recordings):
             yield case, label, recordings
 
 
-def first_wrong(
-    module: ModuleType, name: str, factors: Sequence[float], held: Sequence[tuple[str, Label, list[Recording]]]
-) -> str:
+def first_wrong(module: ModuleType, name: str, factors: Sequence[float], held: Sequence[Case]) -> str:
     """Return the first factor that makes a case wrong and the cases, or that none of them does."""
     before = getattr(module, name)
     try:
@@ -120,7 +126,7 @@ def main() -> int:
     arguments.add_argument("--labels", type=Path, required=True)
     arguments.add_argument("--only", nargs="*", default=[""], help="thresholds, or beginnings of their names")
     chosen = arguments.parse_args()
-    held = list(cases(json.loads(chosen.labels.read_text("utf-8")), chosen.labels.parent))
+    held = list(right_cases(json.loads(chosen.labels.read_text("utf-8")), chosen.labels.parent))
     print(f"{len(held)} cases\n\n| threshold | value | lower | higher |\n|---|---|---|---|")
     for module, names in THRESHOLDS:
         for name in names:

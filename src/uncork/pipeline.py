@@ -9,14 +9,12 @@ from pathlib import Path
 from uncork import readers
 from uncork.executors import Executor
 from uncork.executors.local import Local
-from uncork.findings import Quality
 from uncork.ledger import OUTSIDE
-from uncork.measure import Measured, measure, present
+from uncork.measure import Measured, measure
 from uncork.measure.comm_summary import comm_summary
 from uncork.measure.facts import Facts
-from uncork.measure.quality import RecordingQuality
 from uncork.measure.waiting import with_waits
-from uncork.quality import blocks, gate
+from uncork.quality import gate, lacks
 from uncork.reading_rules import class_evidence, disagreements
 from uncork.recording import Recording
 from uncork.report import Report
@@ -74,7 +72,7 @@ def conclude(measured: Sequence[Measured]) -> Report:
     ledger, step_ns = ledger_section(measured)
     # First use and stalls leave the denominator, as they do in the rules' own shares.
     steady_ns = step_ns - sum(entry.ns_per_step for entry in ledger if entry.cause in OUTSIDE)
-    findings, not_assessed, clear = assess(measured, numbers, steady_ns, _unmeasured(measured, quality))
+    findings, not_assessed, clear = assess(measured, numbers, steady_ns, lacks(measured, quality))
     verdict = replace(judge(measured, numbers, findings, quality), evidence=class_evidence(measured))
     return Report(
         verdict=replace(verdict, disagreements=disagreements(verdict)),
@@ -89,19 +87,6 @@ def conclude(measured: Sequence[Measured]) -> Report:
         comm=comm_summary(measured, numbers),
         views=views_section(measured, numbers),
     )
-
-
-def _unmeasured(measured: Sequence[Measured], quality: Sequence[Quality]) -> str | None:
-    """Return what recordings that carry no verdict lack, where shares of their steps mean nothing either."""
-    forbidden = blocks(quality)
-    if forbidden is not None and forbidden.id in _LACKS:
-        return _LACKS[forbidden.id]
-    again = any(counts.marked and len(counts.step_ns) > 1 for counts in present(measured, RecordingQuality))
-    return "longer" if forbidden is not None and forbidden.id == "too-short" and not again else None
-
-
-_LACKS = {"device-data-missing": "device", "lost-events": "complete"}
-"""What forbids a verdict → what is missing for every share of a step."""
 
 
 def _in_order(measured: Sequence[Measured]) -> tuple[list[Measured], list[int]]:

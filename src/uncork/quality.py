@@ -51,6 +51,9 @@ KNOWN_FORMATS = frozenset({"kineto", "legacy", "ascend", "run", "snapshot", "pst
 OBSERVER_RATIO = 1.1
 """Steps this much longer under the profiler than without it: the observer is part of what is seen."""
 
+_LACKS = {"device-data-missing": "device", "lost-events": "complete"}
+"""What forbids a verdict → what is missing for every share of a step."""
+
 Check = Callable[[RecordingQuality, Facts], Quality | None]
 
 
@@ -70,6 +73,17 @@ def gate(measured: Sequence[Measured], numbers: Sequence[int]) -> list[Quality]:
 def blocks(quality: Sequence[Quality]) -> Quality | None:
     """Return the first entry that forbids a verdict."""
     return next((one for one in quality if one.severity == BLOCKING), None)
+
+
+def lacks(measured: Sequence[Measured], quality: Sequence[Quality]) -> str | None:
+    """Return what recordings that carry no verdict lack, where shares of their steps mean nothing either."""
+    forbidden = blocks(quality)
+    if forbidden is None:
+        return None
+    if forbidden.id == "too-short":
+        again = any(counts.marked and len(counts.step_ns) > 1 for counts in present(measured, RecordingQuality))
+        return None if again else "longer"
+    return _LACKS.get(forbidden.id)
 
 
 def _of_rank(measured: Measured) -> Iterator[Quality]:
