@@ -267,7 +267,8 @@ class Timeline:
             top = np.flatnonzero(host.parent < 0)
         if not len(top):
             return -1
-        return int(np.bincount(host.track[top], host.dur_ns[top]).argmax())
+        spans = np.bincount(host.track[top], host.dur_ns[top])
+        return int(np.where(np.bincount(host.track[top]) > 0, spans, -1).argmax())
 
     @cached_property
     def steps(self) -> Steps:
