@@ -71,7 +71,9 @@ def answer(case: str, label: Label, whole: Verdict, damage: str, found: Verdict)
 
 
 def answers(case: str, label: Label, recordings: list[Recording], damages: Mapping[str, Damage]) -> Iterator[Answer]:
-    """Yield what becomes of a case under each damage that applies to it."""
+    """Yield what becomes of a case under each damage that applies to it; nothing of one without events."""
+    if not all(one.events is not None and len(one.events) for one in recordings):
+        return
     whole = said(recordings)
     for name, damage in damages.items():
         broken = damage(recordings)
@@ -105,8 +107,6 @@ def main() -> int:
     done = {name: damage for name, damage in DAMAGES.items() if name.startswith(tuple(chosen.damages))}
     found: list[Answer] = []
     for case, label, recordings in cases(labels, chosen.labels.parent):
-        if not all(one.events is not None and len(one.events) for one in recordings):
-            continue
         for one in answers(case, label, recordings, done):
             found.append(one)
             if one.kind in ("unsure", "flipped", "wrong"):
