@@ -14,7 +14,7 @@ from uncork.classes import CONTRIBUTES_SHARE, Shares, by_roofline, class_shares,
 from uncork.findings import CLASSES, Bottleneck, Finding, Message, Quality, Verdict
 from uncork.measure import Measured, Missing, Ranks, present
 from uncork.measure.collectives import Collectives
-from uncork.measure.headroom import Headroom
+from uncork.measure.device_roofline import DeviceRoofline
 from uncork.measure.matching import match
 from uncork.measure.step_ledger import StepLedger
 from uncork.measure.waiting import Lateness, lateness
@@ -168,7 +168,7 @@ def _times_longer(quality: Sequence[Quality]) -> float:
 
 def _well_used(measured: Sequence[Measured], job: Job, findings: Sequence[Finding]) -> bool:
     """Return whether busy devices compute near their roofline, and no rule knows what would help."""
-    known = present(measured, Headroom)
+    known = present(measured, DeviceRoofline)
     busy = min(one.busy_share for one in job.ledgers)
     near = all(one.known_share >= ROOFLINE_KNOWN and one.attained_share >= ROOFLINE_ATTAINED for one in known)
     helped = any(one.bottleneck in CLASSES and one.gain.high >= WORTH_SHARE for one in findings)
@@ -185,7 +185,7 @@ def _job(measured: Sequence[Measured], numbers: Sequence[int]) -> Job | None:
     if not places:
         return None
     bound = [
-        one.memory_bound_share if isinstance(one := measured[place].get(Headroom), Headroom) else 0.0
+        one.memory_bound_share if isinstance(one := measured[place].get(DeviceRoofline), DeviceRoofline) else 0.0
         for place in places
     ]
     typical = _typical(present([measured[place] for place in places], StepLedger))

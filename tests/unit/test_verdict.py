@@ -9,7 +9,7 @@ from uncork.findings import Bottleneck, Finding, Gain, Quality, Verdict
 from uncork.ledger import CAUSES
 from uncork.locale import catalogue, say
 from uncork.measure import Measured, measure
-from uncork.measure.headroom import Headroom
+from uncork.measure.device_roofline import DeviceRoofline
 from uncork.measure.step_ledger import StepLedger
 from uncork.measure.waiting import with_waits
 from uncork.quality import gate
@@ -94,7 +94,7 @@ def test_a_device_near_its_roofline_has_no_bottleneck_unless_a_rule_knows_better
     """96 % busy at 0.85 of the roofline is well used; at 0.4, or with a finding worth 20 %, it is compute-bound."""
 
     def found(attained: float, *findings: Finding) -> Bottleneck:
-        measured = {**ledger(*[{"gemm": 96, "dispatch": 4}] * 3), Headroom: Headroom(0.95, attained)}
+        measured = {**ledger(*[{"gemm": 96, "dispatch": 4}] * 3), DeviceRoofline: DeviceRoofline(0.95, attained)}
         return judge([measured], [0], findings, []).bottleneck
 
     better = Finding("fp32-matmul-without-tf32", Bottleneck.COMPUTE, 1, 0.5, Gain(0.1, 0.2), 0.9)

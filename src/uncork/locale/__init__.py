@@ -37,7 +37,7 @@ def fill(template: str, params: Mapping[str, object]) -> str:
 
 def named(params: Mapping[str, object], lang: str) -> dict[str, object]:
     """Return parameters with those that name texts of the catalogue (``@key @key``) replaced by these texts."""
-    joint = catalogue(lang)["headroom.joint"]
+    joint = catalogue(lang)["list.joint"]
     return {
         name: joint.join(say(lang, key.removeprefix("@")) for key in value.split())
         if isinstance(value, str) and value.startswith("@")

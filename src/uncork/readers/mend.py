@@ -15,7 +15,6 @@ _LITERAL = re.compile(r"(?:true|false|null)(?=[\s,\]}])")
 _ENDS_FIELD = re.compile(rf'\s*(?:,\s*"?(?:{FIELDS})"\s*:|\}}\s*(?:[,\]]|$))')
 _ENDS_ARG = re.compile(r'\s*(?:,\s*"[^"\n]*"\s*:|\}\s*(?:[,\]}]|$))')
 _ENDS_ITEM = re.compile(r"\s*[,\]]")
-_WRONG_ESCAPE = re.compile(r'\\(?!["\\/bfnrt]|u[0-9a-fA-F]{4})')
 _ESCAPED_PAIR = re.compile(r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})')
 _LONE_SURROGATE = re.compile(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F][0-9a-fA-F]{2})"

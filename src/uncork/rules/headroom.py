@@ -75,4 +75,4 @@ def spoken(params: Mapping[str, object], lang: str) -> str:
         if params.get("batch") not in ("failed", "as_now"):
             timed = "batch_time_share" in params
             parts.append(say(lang, "headroom.time" if timed else "headroom.time_unknown", params))
-    return say(lang, "headroom.joint").join(parts)
+    return say(lang, "list.joint").join(parts)

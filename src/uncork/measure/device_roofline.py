@@ -1,4 +1,4 @@
-"""Headroom: how near a busy device is to what it could do at most."""
+"""DeviceRoofline: how near a busy device is to what it could do at most."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ NEAR_ROOF_SHARE = 0.5
 
 
 @dataclass(frozen=True)
-class Headroom(Measurement):
+class DeviceRoofline(Measurement):
     """Device work against its roofline.
 
     Args:
@@ -26,8 +26,8 @@ class Headroom(Measurement):
     memory_bound_share: float = 0.0
 
     @classmethod
-    def of(cls, rank: Rank) -> "Headroom":
-        """Return a rank's headroom; raises `MissingEvidence` where no operator can be held against a roofline."""
+    def of(cls, rank: Rank) -> "DeviceRoofline":
+        """Return how a rank stands; raises `MissingEvidence` where no operator can be held against a roofline."""
         if not len(rank.timeline.device):
             raise MissingEvidence("device")
         parts = operator_parts(rank)
