@@ -13,7 +13,10 @@ from uncork.locale import default_language
 from uncork.render import Options, renderers
 from uncork.report import Json, Report, to_json
 
-_FRAME = '<iframe style="width:100%;height:{height}px;border:0" sandbox="allow-scripts allow-downloads" srcdoc="{page}"></iframe>'
+_FRAME = (
+    '<iframe style="width:100%;height:{height}px;border:0" sandbox="allow-scripts allow-downloads" '
+    'srcdoc="{page}"></iframe>'
+)
 _HEIGHT = 720
 
 
