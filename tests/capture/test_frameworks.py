@@ -41,6 +41,7 @@ def test_a_callback_records_without_the_command(
         pytest.skip(f"needs {package}: pip install {package}")
     done = plain([str(HERE / "frameworks.py"), loop, str(tmp_path / "run")], cwd=HERE.parent.parent)
     assert done.returncode == 0, done.stderr
+    assert "profiler_st" not in done.stderr
     assert json.loads(done.stdout.strip().splitlines()[-1]) == [steps, "loader", optimizer]
     assert (tmp_path / "run" / "report.html").is_file()
 
