@@ -49,6 +49,15 @@ def loop_figures(command: list[str]) -> dict[str, float]:
     return {"cpu_s": float(line[1]), "wall_s": float(line[2]), "rss_mib": int(line[3]) / 1024}
 
 
+def hooks_us(command: list[str]) -> tuple[float, float]:
+    """Return what a step's hook and a call of a module cost."""
+    done = subprocess.run(command, cwd=HERE, capture_output=True, text=True, check=True)
+    line = re.search(r"step_us ([\d.]+) module_us ([\d.]+)", done.stdout)
+    if line is None:
+        raise SystemExit(f"no figures from {command}: {done.stderr}")
+    return float(line[1]), float(line[2])
+
+
 def main() -> None:
     """Measure and print a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -83,6 +92,9 @@ def main() -> None:
             f"{one['name']} {one['stop_ns'] / 1e6:.0f} ms" for one in told["windows"] if one["stop_ns"] > 1e6
         )
         print(f"\n{program}: {told['steps_seen']} steps by rule {told['step_rule']}; stop and export: {stops}\n")
+    with tempfile.TemporaryDirectory() as folder:
+        plain, recorded = (hooks_us([*ways(Path(folder))[name], "hooks.py"]) for name in ("plain", "uncork"))
+    print(f"outside windows: {recorded[0]:.1f} µs a step, {recorded[1] - plain[1]:.2f} µs a call of a module")
 
 
 if __name__ == "__main__":
