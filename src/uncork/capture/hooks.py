@@ -38,7 +38,7 @@ class InBackward(threading.local):
 
 
 @dataclass(frozen=True)
-class Watch:
+class Patches:
     """What the patches share.
 
     Args:
@@ -95,20 +95,20 @@ def install(torch: Any, recorder: Recorder, after: AfterImport, *, is_late: bool
     """
     recorder.torch = torch
     recorder.journal.garbage.watch(torch, recorder.regions)
-    watch = Watch(torch, recorder, after, torch.compiler.is_compiling)
-    _hook_backward(watch)
+    patches = Patches(torch, recorder, after, torch.compiler.is_compiling)
+    _hook_backward(patches)
     kind = torch.optim.Optimizer
-    _hook_optimizers(watch, [one for one in gc.get_objects() if issubclass(type(one), kind)] if is_late else [])
-    _hook_scaler(watch)
-    _hook_modules(watch)
+    _hook_optimizers(patches, [one for one in gc.get_objects() if issubclass(type(one), kind)] if is_late else [])
+    _hook_scaler(patches)
+    _hook_modules(patches)
     _hook_profilers(recorder)
-    after.when("transformers.generation.utils", lambda module: _hook_generate(module, watch))
+    after.when("transformers.generation.utils", lambda module: _hook_generate(module, patches))
 
 
-def _hook_backward(watch: Watch) -> None:
+def _hook_backward(patches: Patches) -> None:
     """Patch ``torch.autograd.backward``, which ``Tensor.backward`` calls."""
-    original, recorder, compiling = watch.torch.autograd.backward, watch.recorder, watch.compiling
-    inside = watch.in_backward
+    original, recorder, compiling = patches.torch.autograd.backward, patches.recorder, patches.compiling
+    inside = patches.in_backward
 
     @functools.wraps(original)
     def backward(*args: Any, **kwargs: Any) -> Any:
@@ -130,21 +130,21 @@ def _hook_backward(watch: Watch) -> None:
         if recorder.thread is None:
             recorder.thread = threading.get_ident()
         if updated:
-            watch.count_holdings()
+            patches.count_holdings()
         recorder.take(recorder.finder.backward(updated_inside=updated))
 
-    watch.torch.autograd.backward = backward
+    patches.torch.autograd.backward = backward
 
 
-def _hook_optimizers(watch: Watch, late: list[Any]) -> None:
+def _hook_optimizers(patches: Patches, late: list[Any]) -> None:
     """Wrap each optimiser class's ``step`` from outside, so that boundaries lie outside torch's own region of it.
 
     Args:
-        watch: What the patches share.
+        patches: What the patches share.
         late: Optimisers that are there already.
     """
-    optimizer_class, recorder, compiling = watch.torch.optim.Optimizer, watch.recorder, watch.compiling
-    updates = watch.updates
+    optimizer_class, recorder, compiling = patches.torch.optim.Optimizer, patches.recorder, patches.compiling
+    updates = patches.updates
     patch = optimizer_class._patch_step_function
 
     @functools.wraps(patch)
@@ -170,14 +170,11 @@ def _hook_optimizers(watch: Watch, late: list[Any]) -> None:
             finally:
                 updates.value -= 1
                 if updates.value == 0:
-                    recorder.guard(lambda: watch.updated(id(self)))
+                    recorder.guard(lambda: patches.updated(id(self)))
 
         step.hooked = step._uncork = True  # type: ignore[attr-defined]
         # A compiled ``optimizer.step`` runs ours as plain Python and compiles torch's below it, as without us.
-        ours: Any = step
-        watch.after.when(
-            "torch._dynamo.eval_frame", lambda dynamo: recorder.guard(lambda: dynamo.skip_code(ours.__code__))
-        )
+        patches.run_as_python(step)
         type(optimizer).step = step
 
     optimizer_class._patch_step_function = _patch_step_function
@@ -185,10 +182,10 @@ def _hook_optimizers(watch: Watch, late: list[Any]) -> None:
         recorder.guard(functools.partial(wrap, one))
 
 
-def _hook_scaler(watch: Watch) -> None:
+def _hook_scaler(patches: Patches) -> None:
     """Count a gradient scaler's attempts: a step it skips for infinite gradients is a step of the loop."""
-    scaler_class, recorder, compiling = watch.torch.amp.GradScaler, watch.recorder, watch.compiling
-    original, updates = scaler_class.step, watch.updates
+    scaler_class, recorder, compiling = patches.torch.amp.GradScaler, patches.recorder, patches.compiling
+    original, updates = scaler_class.step, patches.updates
 
     @functools.wraps(original)
     def step(self: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
@@ -200,18 +197,18 @@ def _hook_scaler(watch: Watch) -> None:
         finally:
             updates.value -= 1
             if updates.value == 0:
-                recorder.guard(lambda: watch.updated(id(optimizer)))
+                recorder.guard(lambda: patches.updated(id(optimizer)))
 
     scaler_class.step = step
 
 
-def _hook_modules(watch: Watch) -> None:
+def _hook_modules(patches: Patches) -> None:
     """Patch ``nn.Module.__call__``: module regions while a trace is recorded, and forwards for the inference rule."""
-    module_class = watch.torch.nn.Module
-    original, compiling = module_class.__call__, watch.compiling
-    region = watch.torch._C._profiler._RecordFunctionFast
-    regions = watch.recorder.regions
-    outermost = Outermost(watch, original)
+    module_class = patches.torch.nn.Module
+    original, compiling = module_class.__call__, patches.compiling
+    region = patches.torch._C._profiler._RecordFunctionFast
+    regions = patches.recorder.regions
+    outermost = Outermost(patches, original)
 
     def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807
         if compiling():
@@ -225,7 +222,7 @@ def _hook_modules(watch: Watch) -> None:
             return outermost(self, args, kwargs)
         return original(self, *args, **kwargs)
 
-    watch.run_as_python(__call__, Outermost.__call__)
+    patches.run_as_python(__call__, Outermost.__call__)
     module_class.__call__ = __call__
 
 
@@ -233,12 +230,12 @@ class Outermost:
     """Calls a module and tells the recorder if no other module's call is around it.
 
     Args:
-        watch: What the patches share.
+        patches: What the patches share.
         original: torch's own call.
     """
 
-    def __init__(self, watch: Watch, original: Callable[..., Any]) -> None:
-        self._recorder, self._original, self._depth = watch.recorder, original, Depth()
+    def __init__(self, patches: Patches, original: Callable[..., Any]) -> None:
+        self._recorder, self._original, self._depth = patches.recorder, original, Depth()
 
     def __call__(self, module: Any, args: Any, kwargs: Any) -> Any:
         """Return what the module returns."""
@@ -295,9 +292,9 @@ def _hook_profilers(recorder: Recorder) -> None:
     pair(low.profile, "__enter__", "__exit__")
 
 
-def _hook_generate(module: Any, watch: Watch) -> None:
+def _hook_generate(module: Any, patches: Patches) -> None:
     """Patch Hugging Face's ``generate``: one call is one step of an inference loop."""
-    mixin, recorder, compiling = module.GenerationMixin, watch.recorder, watch.compiling
+    mixin, recorder, compiling = module.GenerationMixin, patches.recorder, patches.compiling
     original, depth = mixin.generate, Depth()
 
     @functools.wraps(original)
