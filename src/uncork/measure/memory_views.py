@@ -73,7 +73,7 @@ def saving_row(saving: Saving, enough: bool | None = None) -> dict[str, Any]:
 def curve(blocks: Allocations, category: IntArray, time_ns: IntArray) -> dict[str, Any]:
     """Return allocated, reserved and each category over the actions, at up to `MOST_POINTS` moments.
 
-    The peak is among them.     ``time_ns`` counts from the first action; it is None where the snapshot has no times.
+    The peak is among them. ``time_ns`` counts from the first action; it is None where the snapshot has no times.
     """
     places = chosen(blocks.allocated_bytes)
     columns = {}

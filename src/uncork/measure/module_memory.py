@@ -12,7 +12,7 @@ import numpy.typing as npt
 from uncork.calltree import BACKWARD, FORWARD, CallTree
 from uncork.events import Kind
 from uncork.measure import Measurement, MissingEvidence, Rank
-from uncork.measure.trace_memory import allocated_bytes, main_rows
+from uncork.measure.trace_memory import allocated_bytes, main_rows, next_of
 from uncork.nesting import HostSlices
 from uncork.timeline import Timeline
 
@@ -166,7 +166,8 @@ class Blocks:
             return None
         rows = main_rows(timeline)[0]
         when, change = table.ts_ns[rows], table.ints("Bytes", missing=0)[rows]
-        born, dies = _lives(table.ints("Addr")[rows], change)
+        born = np.flatnonzero(change > 0)
+        dies = next_of(table.ints("Addr")[rows])[born]
         around = host.innermost(table.track[rows[born]], when[born])
         forward = (around >= 0) & (tree.phase[np.maximum(around, 0)] == FORWARD)
         born, dies, around = born[forward], dies[forward], around[forward]
@@ -262,16 +263,6 @@ def _pairs(host: HostSlices, calls: IntArray, slices: IntArray) -> tuple[IntArra
     blocks, around = np.concatenate(block), np.concatenate(call)
     order = np.argsort(around, kind="stable")
     return blocks[order], around[order]
-
-
-def _lives(address: IntArray, change_bytes: IntArray) -> tuple[IntArray, IntArray]:
-    """Return (events that make a block, events that end its life; past the last one where none does)."""
-    order = np.argsort(address, kind="stable")
-    following = np.full(len(address), len(address), np.int64)
-    same = address[order][1:] == address[order][:-1]
-    following[order[:-1][same]] = order[1:][same]
-    born = np.flatnonzero(change_bytes > 0)
-    return born, following[born]
 
 
 def _first_backward(tree: CallTree, calls: IntArray) -> IntArray:

@@ -229,6 +229,15 @@ def allocated_bytes(timeline: Timeline, rows: IntArray) -> tuple[IntArray, bool]
     return added - min(int(added.min()), 0), True
 
 
+def next_of(address: IntArray) -> IntArray:
+    """Return for each event the next one of its address, which ends its block; their number where none does."""
+    order = np.argsort(address, kind="stable")
+    following = np.full(len(address), len(address), np.int64)
+    same = address[order][1:] == address[order][:-1]
+    following[order[:-1][same]] = order[1:][same]
+    return following
+
+
 def _asker(timeline: Timeline, row: int) -> Location:
     """Return the innermost operator around an allocation event."""
     table, host = timeline.events, timeline.host
@@ -249,10 +258,7 @@ def _keeper(rank: Rank, timeline: Timeline, rows: IntArray) -> tuple[Location, i
     """
     table, host, steps = timeline.events, timeline.host, timeline.steps
     address, change, when = table.ints("Addr")[rows], table.ints("Bytes", missing=0)[rows], table.ts_ns[rows]
-    order = np.argsort(address, kind="stable")
-    freed = np.full(len(rows), np.iinfo(np.int64).max)
-    again = np.flatnonzero(address[order[1:]] == address[order[:-1]])
-    freed[order[again]] = when[order[again + 1]]
+    freed = np.append(when, np.iinfo(np.int64).max)[next_of(address)]
     step = np.searchsorted(steps.start_ns, when, side="right") - 1
     following = np.append(steps.start_ns, np.iinfo(np.int64).max)[step + 1]
     kept = np.flatnonzero((change > 0) & (address >= 0) & (step > 0) & (step < len(steps) - 1) & (freed > following))
