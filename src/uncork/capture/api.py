@@ -13,7 +13,7 @@ from typing_extensions import Self
 
 from uncork import __version__
 from uncork.capture import inside, settings
-from uncork.capture.files import write_json
+from uncork.capture.files import not_taken, write_json
 from uncork.capture.job import this_job, wait_for_ranks
 from uncork.capture.options import CaptureOptions, Orders, package_folder
 
@@ -110,12 +110,7 @@ def _new_folder() -> Path:
     """Return a folder name that is not taken, except by other ranks of a launcher's job."""
     job = this_job()
     base = Path("uncork-runs") / f"record-{job.name or time.strftime('%Y%m%d-%H%M%S')}"
-    own = f"rank{job.rank}" if job.launched else ""
-    folder, turn = base, 1
-    while (folder / own).exists():
-        turn += 1
-        folder = base.with_name(f"{base.name}-{turn}")
-    return folder
+    return not_taken(base, f"rank{job.rank}" if job.launched else "")
 
 
 def record(folder: str | os.PathLike[str] | None = None, **options: Any) -> Session:

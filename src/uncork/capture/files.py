@@ -26,6 +26,20 @@ def write_json(path: Path, value: object, *, indent: int | None = 1) -> None:
     write_atomic(path, json.dumps(value, indent=indent, default=str) + "\n")
 
 
+def not_taken(folder: Path, own: str = "") -> Path:
+    """Return a folder's name, numbered where it is taken.
+
+    Args:
+        folder: The name that is wanted.
+        own: What must not be in it; by default it must not be there at all.
+    """
+    free, turn = folder, 1
+    while (free / own).exists():
+        turn += 1
+        free = folder.with_name(f"{folder.name}-{turn}")
+    return free
+
+
 def claim(folder: Path, rank: int) -> Path:
     """Return this process's folder: ``rank<N>``, or ``extra<pid>`` where another process has taken that rank."""
     wanted = folder / f"rank{rank}"

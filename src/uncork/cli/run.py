@@ -107,18 +107,14 @@ def report_on(folder: Path, arguments: argparse.Namespace) -> None:
 
 def _new_folder(program: list[str]) -> Path:
     """Return a folder name that says what ran and when, and is not taken; the ranks of a launcher share one."""
+    from uncork.capture.files import not_taken
     from uncork.capture.job import job_of
 
     name = next((Path(word).stem for word in program if word.endswith(".py")), Path(program[0]).stem) or "run"
     job = job_of(program)
     if job.launched:
         return Path("uncork-runs") / f"{name}-{job.name}"
-    base = Path("uncork-runs") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
-    folder, turn = base, 1
-    while folder.exists():
-        turn += 1
-        folder = base.with_name(f"{base.name}-{turn}")
-    return folder
+    return not_taken(Path("uncork-runs") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}")
 
 
 def _count(least: int) -> Callable[[str], int]:
