@@ -126,6 +126,39 @@ def test_a_snapshot_shows_who_held_memory(new_page: Any, tmp_path: Path, axe: st
     assert page.errors == []
 
 
+def test_a_failed_request_is_told_in_sentences(new_page: Any, tmp_path: Path, axe: str) -> None:
+    """4 GiB asked for with 100 MiB and one idle piece of 2 GiB left: 3.9 GiB short; each change has its row."""
+    lines = (
+        *("reserved 8GiB", "old 3GiB", "alloc a 3GiB model.py:12:forward < train.py:9:train"),
+        "oom 4GiB free 100MiB model.py:14:forward < train.py:9:train",
+    )
+    report = analyze_recordings(sketch("\n".join(f"snapshot {line}" for line in lines)), views=True)
+    assert report.memory is not None
+    path = tmp_path / "failed.html"
+    path.write_text(render(report, Options()), "utf-8")
+    page = new_page().open(path, "view=memory")
+    told = [line for line in page.tab.locator("div.memory .quality").inner_text().splitlines() if line]
+    phase = say("en", "memory.phase.forward")
+    assert told == [
+        f"A request for 4.00 GiB failed in the {phase}",
+        "The line that asked: model.py:14 forward",
+        "100 MiB were free on the device.",
+        "2.00 GiB lay idle in the reserve (pieces: 1, the largest 2.00 GiB).",
+        "At most 2.00 GiB would have fitted into the reserve, at most 100 MiB on the device.",
+        "The device was short of 3.90 GiB.",
+        "No change below is sure to have been enough alone.",
+    ]
+    text = page.tab.locator("div.memory").inner_text()
+    assert "0 free (0 B: empty_cache gives them back) · 1 used in part (2.00 GiB free between blocks) · 0 full" in text
+    rows = page.tab.locator(".block", has_text=say("en", "page.memory.what_if")).locator("tbody tr").all_inner_texts()
+    (half,) = [row.split("\t") for row in rows if row.startswith(say("en", "what_if.half_batch"))]
+    assert half[3] == say("en", "page.no")
+    assert len(rows) == len(report.memory["what_if"])
+    page.tab.evaluate(axe)
+    assert page.tab.evaluate(AXE) == []
+    assert page.errors == []
+
+
 def test_steps_out_of_line_are_told_apart(new_page: Any, tmp_path: Path) -> None:
     """A first step of three times the median is pale, one of four times later is outlined; the mean leaves both out."""
     whole = np.array([30, *[10] * 7, 40]) * MS

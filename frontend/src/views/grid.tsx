@@ -118,7 +118,7 @@ function Cell({ column, value, most, note, number }: { column: string; value: Va
 
 /** Columns of paths: their ends tell them apart. */
 const ENDS_TELL = new Set(['module', 'place', 'file']);
-const TAIL = 40;
+const TAIL = 56;
 
 function tail(text: string): string {
   return text.length > TAIL ? `…${text.slice(1 - TAIL)}` : text;

@@ -10,16 +10,18 @@ import { Section } from './section.tsx';
 
 type Curve = { time_ns: number[] | null; action: number[] | null; allocated_bytes: number[]; reserved_bytes: number[] | null; categories: Record<string, number[]> | null };
 type Held = { category: string; bytes: number; share: number; count: number; file: string | null; line: number | null; function: string | null; op: string | null };
-type Segments = { shown: { bytes: number; size_bytes: number[]; state: string[] }[]; more: number; more_bytes: number };
+type Segments = { shown: { bytes: number; expandable: boolean; size_bytes: number[]; state: string[] }[]; more: number; more_bytes: number; free?: number; free_bytes?: number; part?: number; part_free_bytes?: number; full?: number };
 type Row = Record<string, Value>;
-type What = { change: string; saved_low_bytes: number; saved_high_bytes: number };
+type Place = { file: string | null; line: number | null; function: string | null; op?: string | null };
+type What = Place & { change: string; saved_low_bytes: number; saved_high_bytes: number; enough: boolean | null; count: number | null; batch_ratio: number | null };
+type Failed = { requested_bytes: number; device_free_bytes: number | null; short_bytes: number | null; limited: boolean; idle_bytes: number; pieces: number; largest_bytes: number; phase: string; owner: Place };
 
 export type MemorySection = Record<string, unknown> & {
   curve?: Curve | null; categories?: { category: string; bytes: number; share: number }[]; largest?: Held[]; kept?: Held[];
-  segments?: Segments | null; what_if?: What[]; peak_bytes?: number; modules?: Row[]; checkpointing?: Row[];
+  segments?: Segments | null; what_if?: What[]; oom?: Failed | null; has_history?: boolean; peak_bytes?: number; modules?: Row[]; checkpointing?: Row[];
 };
 
-const OWN = new Set(['curve', 'categories', 'largest', 'kept', 'segments', 'what_if', 'modules', 'checkpointing', 'rank', 'step_bytes', 'peak_ns', 'source', 'on_device', 'relative']);
+const OWN = new Set(['curve', 'categories', 'largest', 'kept', 'segments', 'what_if', 'oom', 'modules', 'checkpointing', 'rank', 'step_bytes', 'peak_ns', 'source', 'on_device', 'relative']);
 const WIDTH = 1200;
 const HEIGHT = 280;
 
@@ -27,6 +29,8 @@ export function HeldMemory({ memory }: { memory: MemorySection }) {
   const facts = Object.fromEntries(Object.entries(memory).filter(([name, value]) => !OWN.has(name) && value !== null && value !== -1).map(([name, value]) => [name, name === 'peak_phase' ? say(`memory.phase.${value}`) : value]));
   return (
     <>
+      {memory.oom && <FailedRequest failed={memory.oom} what={memory.what_if ?? []} grows={memory.segments?.shown.some(one => one.expandable) ?? false} />}
+      {memory.has_history === false && <section class="block"><p class="quality">{say('ui.memory.no_history')}</p></section>}
       {memory.curve?.allocated_bytes?.length && Object.keys(memory.curve.categories ?? {}).length ? <Stacked curve={memory.curve} /> : null}
       {memory.categories?.length ? <AtPeak categories={memory.categories} /> : null}
       {memory.largest?.length ? <Owners title={say('page.memory.largest')} held={memory.largest} id="largest" /> : null}
@@ -42,7 +46,7 @@ export function HeldMemory({ memory }: { memory: MemorySection }) {
 }
 
 export function categoryName(category: string): string {
-  return has(`page.owner.${category}`) ? say(`page.owner.${category}`) : category.replaceAll('_', ' ');
+  return has(`memory.category.${category}`) ? say(`memory.category.${category}`) : category.replaceAll('_', ' ');
 }
 
 const OWNER_ORDER = ['parameter', 'optimizer_state', 'gradient', 'activation', 'input', 'temporary', 'unknown'];
@@ -71,7 +75,7 @@ function Stacked({ curve }: { curve: Curve }) {
   };
   return (
     <figure>
-      <figcaption>{say('page.memory.by_owner')} <span class="muted">{curve.time_ns ? say('page.memory.peak', { peak: bytes(curve.allocated_bytes[peak]), at_ns: x[peak] - first }) : `${say('page.memory.peak_here')} ${bytes(curve.allocated_bytes[peak])}`}</span></figcaption>
+      <figcaption>{say('page.memory.by_owner')} <span class="muted">{curve.time_ns ? say('page.memory.peak', { peak: bytes(curve.allocated_bytes[peak]), at_ns: x[peak] - first }) : `${say('page.memory.peak_here')} ${bytes(curve.allocated_bytes[peak])}; ${say('page.memory.no_times')}`}</span></figcaption>
       <p class="legend">
         {names.map(name => <span><i class="swatch" style={{ background: colourOf(name) }} />{categoryName(name)}</span>)}
         {line && <span><i class="swatch line" />{say('page.series.reserved')}</span>}
@@ -84,7 +88,7 @@ function Stacked({ curve }: { curve: Curve }) {
         <line class="peak" x1={((x[peak] - first) / span) * WIDTH} x2={((x[peak] - first) / span) * WIDTH} y1="0" y2={HEIGHT} />
         {line && <path class="reserved" d={line} />}
       </svg>
-      {ticks(span, niceTick(span / 8), false).map(value => <span class="x" style={{ left: `${(value / span) * 100}%` }}>{curve.time_ns ? duration(value) : count(value)}</span>)}
+      {ticks(span, niceTick(span / 8), false).filter(value => value < 0.985 * span).map(value => <span class="x" style={{ left: `${(value / span) * 100}%` }}>{curve.time_ns ? duration(value) : count(value)}</span>)}
       </div>
       <Tip tip={tip} />
     </figure>
@@ -128,7 +132,7 @@ function AtPeak({ categories }: { categories: { category: string; bytes: number;
 
 function Owners({ title, held, id }: { title: string; held: Held[]; id: string }) {
   const columns = ['category', 'bytes', 'share', 'count', 'place', 'op'];
-  const rows = held.map((one): Value[] => [categoryName(one.category), one.bytes, one.share, one.count, one.file ? `${one.file}:${one.line ?? ''} ${one.function ?? ''}`.trim() : null, one.op]);
+  const rows = held.map((one): Value[] => [categoryName(one.category), one.bytes, one.share, one.count, placeOf(one), one.op]);
   return <section class="block"><h3>{title}</h3><Grid id={id} columns={columns} rows={rows} groups={['category']} /></section>;
 }
 
@@ -137,15 +141,42 @@ function ByModule({ title, rows, id, sortBy }: { title: string; rows: Row[]; id:
   return <section class="block"><h3>{title}</h3><Grid id={id} columns={columns} rows={rows.map(row => columns.map(column => row[column]))} sortBy={sortBy} /></section>;
 }
 
+function placeOf({ file, line, function: name }: Place): string | null {
+  return file ? `${file}:${line ?? ''} ${name ?? ''}`.trim() : null;
+}
+
+function changeName(change: string): string {
+  return has(`what_if.${change}`) ? say(`what_if.${change}`) : change.replaceAll('_', ' ');
+}
+
 function WhatIf({ what }: { what: What[] }) {
+  const rows = what.map((one): Row => ({
+    change: changeName(one.change), saved_low_bytes: one.saved_low_bytes, saved_high_bytes: one.saved_high_bytes, enough: one.enough,
+    batch_ratio: one.batch_ratio, place: placeOf(one), calls: one.count,
+  }));
+  return <ByModule title={say('page.memory.what_if')} rows={rows} id="what_if" sortBy="saved_high_bytes" />;
+}
+
+/** The request that ended the program: who asked for what, what was free and how it lay, what would have been enough. */
+function FailedRequest({ failed, what, grows }: { failed: Failed; what: What[]; grows: boolean }) {
+  const place = [placeOf(failed.owner), failed.owner.op].filter(Boolean).join(' · ');
+  const enough = what.filter(one => one.enough).map(one => changeName(one.change));
+  const known = failed.device_free_bytes !== null;
+  const told = [
+    known ? 'failed_free' : 'failed_free_unknown', 'failed_idle',
+    // Segments that grow put idle pieces and the device's together: then nobody knows what would have fitted.
+    known && !grows && (failed.limited ? 'failed_fits_reserve' : 'failed_fits'),
+    failed.limited ? 'failed_limit' : failed.short_bytes !== null && 'failed_short',
+  ].filter(key => typeof key === 'string');
   return (
     <section class="block">
-      <h3>{say('page.memory.what_if')}</h3>
-      <dl>
-        {what.map(one => (
-          <div><dt>{has(`page.change.${one.change}`) ? say(`page.change.${one.change}`) : one.change.replaceAll('_', ' ')}</dt><dd>{bytes(one.saved_low_bytes)} … {bytes(one.saved_high_bytes)}</dd></div>
-        ))}
-      </dl>
+      <div class="quality">
+        <h3>{say('page.memory.failed', { ...failed, phase: say(`memory.phase.${failed.phase}`) })}</h3>
+        {place && <p class="places">{say('page.memory.failed_by')} <code><bdi>{place}</bdi></code></p>}
+        {told.map(key => <p>{say(`page.memory.${key}`, failed)}</p>)}
+        {enough.length > 0 && <p>{say('page.memory.failed_enough', { changes: enough.join(say('list.joint')) })}</p>}
+        {what.length > 0 && what.every(one => one.enough === false) && <p>{say('page.memory.failed_none_enough')}</p>}
+      </div>
     </section>
   );
 }
@@ -155,10 +186,13 @@ const MOST_SEGMENTS = 30;
 function SegmentMap({ segments }: { segments: Segments }) {
   const shown = segments.shown.slice(0, MOST_SEGMENTS);
   const widest = Math.max(...shown.map(one => one.bytes));
-  const more = segments.more + segments.shown.length - shown.length;
+  const unseen = segments.shown.slice(MOST_SEGMENTS);
+  const more = segments.more + unseen.length;
+  const moreBytes = unseen.reduce((sum, one) => sum + one.bytes, segments.more_bytes);
   return (
     <figure>
       <figcaption>{say('page.memory.segments')}</figcaption>
+      {segments.full !== undefined && <p>{say('ui.memory.segments', segments)}</p>}
       <p class="legend">
         <span><i class="swatch" style={{ background: '#56b4e9' }} />{say('page.memory.in_use')}</span>
         <span><i class="swatch free" />{say('page.memory.free')}</span>
@@ -173,7 +207,7 @@ function SegmentMap({ segments }: { segments: Segments }) {
           });
         })}
       </svg>
-      {more > 0 && <p class="muted">{say('page.memory.more_segments', { count: more, size: bytes(segments.more_bytes) })}</p>}
+      {more > 0 && <p class="muted">{say('page.memory.more_segments', { count: more, size: bytes(moreBytes) })}</p>}
     </figure>
   );
 }

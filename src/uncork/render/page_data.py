@@ -24,7 +24,8 @@ Tables = Mapping[str, Sequence[Mapping[str, Any]]]
 # The page needs the texts of these corners of the catalogue only.
 _SPOKEN = (
     *("page.", "cause.", "column.", "class.", "pattern.", "flame."),
-    *("reading.", "compare.", "missing.", "record.", "memory.phase."),
+    *("reading.", "compare.", "missing.", "record.", "memory.", "what_if.", "list."),
+    *("ui.memory.segments", "ui.memory.no_history"),
 )
 _MOST_ROWS = 2_000
 _MOST_CHARACTERS = 1_000_000
