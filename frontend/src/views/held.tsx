@@ -31,7 +31,7 @@ export function HeldMemory({ memory }: { memory: MemorySection }) {
     <>
       {memory.oom && <FailedRequest failed={memory.oom} what={memory.what_if ?? []} grows={memory.segments?.shown.some(one => one.expandable) ?? false} />}
       {memory.has_history === false && <section class="block"><p class="quality">{say('ui.memory.no_history')}</p></section>}
-      {memory.curve?.allocated_bytes?.length && Object.keys(memory.curve.categories ?? {}).length ? <Stacked curve={memory.curve} /> : null}
+      {memory.has_history !== false && memory.curve?.allocated_bytes?.length && Object.keys(memory.curve.categories ?? {}).length ? <Stacked curve={memory.curve} /> : null}
       {memory.categories?.length ? <AtPeak categories={memory.categories} /> : null}
       {memory.largest?.length ? <Owners title={say('page.memory.largest')} held={memory.largest} id="largest" /> : null}
       {memory.kept?.length ? <Owners title={say('page.memory.kept')} held={memory.kept} id="kept" /> : null}
