@@ -47,7 +47,7 @@ def place_of(frame: str, site: str, sampled: int) -> Place:
     """Return the place of a user's frame, exact where the call inside it, or a sample, tells from which line."""
     file, line, function = split_frame(frame)
     called_file, _, called_line = site.rpartition(":")
-    if called_line.isdigit() and called_file == file:
+    if called_line.isdecimal() and called_file == file:
         return Place(file, int(called_line), function, exact=True)
     first = None if function == "<module>" else line  # there torch writes where the program was when recording began
     return Place(file, sampled or first, function, exact=bool(sampled))

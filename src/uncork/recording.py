@@ -285,5 +285,5 @@ class RunFolder:
 
     def ranks(self) -> list[Path]:
         """Return the folders of the ranks, in order of rank."""
-        found = [folder for folder in self.path.glob("rank*") if folder.name[4:].isdigit() and folder.is_dir()]
+        found = [folder for folder in self.path.glob("rank*") if folder.name[4:].isdecimal() and folder.is_dir()]
         return sorted(found, key=lambda folder: int(folder.name[4:]))

@@ -1,11 +1,16 @@
 """What broke uncork once: hostile recordings that cost a fault or a stray line."""
 
+import io
 import json
 import os
 import warnings
 from pathlib import Path
 
+import pytest
+
 from uncork.cli import main
+from uncork.cli.output import write
+from uncork.readers.run_folder import read
 
 
 def test_a_text_longer_than_any_memory_is_cut_off(tmp_path, capsys):
@@ -71,3 +76,67 @@ def test_allocations_on_a_device_without_its_records_are_no_host_job(tmp_path):
     report = json.loads(out.read_text(encoding="utf-8"))
     assert report["verdict"]["bottleneck"] == "undetermined"
     assert "device-data-missing" in [issue["id"] for issue in report["quality"]]
+
+
+BAD_NUMBERS = ("x", [1], 2**64, -(2**70), float("inf"), float("nan"), None, "2" * 5000)
+"""What a damaged file may hold in place of a number."""
+
+
+def _run_folder(folder: Path, told: dict[str, object]) -> Path:
+    """Return a run folder of one rank with three steps, with what one file of it tells."""
+    rank = folder / "rank0"
+    rank.mkdir(parents=True)
+    (folder / "rank²").mkdir()
+    (folder / "recording.json").write_text("{}", encoding="utf-8")
+    (rank / "recording.json").write_text(json.dumps(told), encoding="utf-8")
+    event = {"ph": "X", "cat": "cpu_op", "name": "aten::mul", "pid": 1, "tid": 1, "dur": 90}
+    (rank / "light.trace.json").write_text(
+        json.dumps({"traceEvents": [{**event, "ts": at * 100} for at in range(30)]}), encoding="utf-8"
+    )
+    return folder
+
+
+@pytest.mark.parametrize("bad", BAD_NUMBERS)
+def test_a_run_folder_whose_numbers_are_none_is_read_without_them(tmp_path, bad):
+    """Windows, devices, sizes, spans, samples and stacks with a number that is none lose that row, and only that."""
+    told = {
+        "windows": [{"name": "light", "step_ns": [7, bad], "start_ns": bad}, bad],
+        "devices": [{"name": "D", "memory_bytes": bad, "compute_capability": [9, bad]}, bad],
+        "modules": {"a": [1, 2, bad], "b": [1, 2, 3]},
+        "garbage": {"steps": 1, "steps_ns": 1, "collections": [0, bad]},
+    }
+    folder = _run_folder(tmp_path / "run", told)
+    span = {"stage": "fetch", "worker": 0, "start_ns": 5, "dur_ns": 6, "value": 7}
+    lines = [json.dumps(span), json.dumps({**span, "start_ns": bad}), "[" * 100_000]
+    (folder / "rank0" / "spans.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    rows = [{"where": "main", "file": "a.py", "line": 1, "function": "f", "count": count} for count in (2, bad)]
+    (folder / "rank0" / "stacks.json").write_text(json.dumps(rows), encoding="utf-8")
+    (folder / "samples.csv").write_text(
+        f"t,s,v\n1,gpu,0.5\n{bad},gpu,1\n2,gpu,{bad}\n{'x' * 200_000}", encoding="utf-8"
+    )
+    (recording,) = read(folder)
+    assert recording.run.windows[0].step_ns == (7,)
+    assert recording.devices[0].compute_capability is None
+    assert dict(recording.run.modules) == {"b": (1, 2, 3)}
+    assert recording.run.garbage is None
+    assert recording.loader.start_ns.tolist() == [5]
+    assert recording.samples.series["gpu"][1].tolist()[0] == 0.5
+    assert main(["analyze", "-q", str(folder)]) == 0
+
+
+def test_a_text_that_no_file_can_hold_is_written_escaped(tmp_path):
+    """Half a character in a run folder's command does not keep its report from being written as JSON."""
+    folder = _run_folder(tmp_path / "run", {"settings": {"model": "\ud800"}})
+    out = tmp_path / "report.json"
+    assert main(["analyze", "-q", "--json", str(out), str(folder)]) == 0
+    assert json.loads(out.read_text(encoding="utf-8"))["run"]["settings"]["model"] == "\ud800"
+
+
+def test_json_for_a_bare_locale_is_json(tmp_path, monkeypatch):
+    """Where standard output spells ASCII only, letters beyond it are JSON's own escapes, astral ones in pairs."""
+    text = '{"a": "·中😀"}'
+    spelled = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr("sys.stdout", spelled)
+    write("-", text)
+    spelled.flush()
+    assert json.loads(spelled.buffer.getvalue()) == {"a": "·中😀"}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import codecs
+import json
 import os
 import shutil
 import sys
@@ -122,22 +124,24 @@ def write(target: str, text: str) -> None:
         UncorkError: The file cannot be written.
     """
     if target == "-":
-        sys.stdout.write(text if _encodes(text) else text.encode("ascii", "backslashreplace").decode())
+        encoding = sys.stdout.encoding or "utf-8"
+        sys.stdout.write(text.encode(encoding, "uncork-escape").decode(encoding))
         return
     path = Path(target)
     draft = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        draft.write_text(text, "utf-8")
+        draft.write_text(text, "utf-8", "uncork-escape")
         draft.replace(path)
     except OSError as fault:
         draft.unlink(missing_ok=True)
         raise UncorkError("cannot_write", path=target, reason=fault.strerror) from None
 
 
-def _encodes(text: str) -> bool:
-    """Return whether standard output can spell the text; a bare C locale cannot."""
-    try:
-        text.encode(sys.stdout.encoding or "utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
+def _escape(fault: UnicodeError) -> tuple[str, int]:
+    """Return what a bare C locale can spell in place of what it cannot, so that JSON stays JSON."""
+    if not isinstance(fault, UnicodeEncodeError):
+        raise fault
+    return json.dumps(fault.object[fault.start : fault.end])[1:-1], fault.end
+
+
+codecs.register_error("uncork-escape", _escape)

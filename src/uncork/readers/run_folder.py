@@ -4,6 +4,7 @@ import json
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -121,7 +122,7 @@ def _rank(home: Path, about: Mapping[str, Any], samples: SampleTable | None, pro
 
 
 def _info(told: Mapping[str, Any], about: Mapping[str, Any], notes: tuple[str, ...]) -> RunInfo:
-    windows = [_mapping(window) for window in told.get("windows") or () if isinstance(window, dict)]
+    windows = [_mapping(window) for window in _list(told.get("windows"))]
     return RunInfo(
         command=_texts(about.get("command")),
         exit_code=_int(about.get("exit_code")),
@@ -130,7 +131,7 @@ def _info(told: Mapping[str, Any], about: Mapping[str, Any], notes: tuple[str, .
         windows=tuple(
             Window(
                 str(window.get("name")),
-                tuple(int(one) for one in window.get("step_ns") or ()),
+                tuple(one for one in map(_int, _list(window.get("step_ns"))) if one is not None),
                 _int(window.get("start_ns")),
             )
             for window in windows
@@ -143,19 +144,19 @@ def _info(told: Mapping[str, Any], about: Mapping[str, Any], notes: tuple[str, .
         modules={
             str(path): (sizes[0], sizes[1], sizes[2])
             for path, sizes in _mapping(told.get("modules")).items()
-            if isinstance(sizes, list) and len(sizes) == 3 and all(isinstance(size, int) for size in sizes)
+            if len(_list(sizes)) == 3 and None not in map(_int, sizes)
         },
     )
 
 
 def _collected(told: Mapping[str, Any]) -> Collected | None:
     """Return what the collector took; None where no step was watched."""
-    each = told.get("collections")
+    each = [_int(one) for one in _list(told.get("collections"))]
     figures = [_int(told.get(key)) or 0 for key in ("steps", "steps_ns", "dur_ns", "longest_ns")]
-    if not isinstance(each, list) or not all(isinstance(one, int) for one in each) or min(figures[:2]) <= 0:
+    if not each or None in each or min(figures[:2]) <= 0:
         return None
     steps, steps_ns, dur_ns, longest_ns = figures
-    return Collected(steps, steps_ns, sum(each), max(dur_ns, 0), max(longest_ns, 0))
+    return Collected(steps, steps_ns, sum(filter(None, each)), max(dur_ns, 0), max(longest_ns, 0))
 
 
 def _trace(path: Path, notes: list[str], progress: Progress | None) -> Recording | None:
@@ -181,27 +182,30 @@ def _spans(path: Path) -> SpanTable | None:
             told = json.loads(line)
             stage = stages.setdefault(str(told["stage"]), len(stages))
             rows.append((stage, *(int(told[key]) for key in ("worker", "start_ns", "dur_ns", "value"))))  # type: ignore[arg-type]
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
             continue
-    if not rows:
+    try:
+        table = np.array(rows, np.int64)
+    except OverflowError:
+        table = np.array([row for row in rows if None not in map(_int, row)], np.int64)
+    if not len(table):
         return None
-    table = np.array(rows, np.int64)
     table = table[np.argsort(table[:, 2], kind="stable")]
     return SpanTable(tuple(stages), *(np.ascontiguousarray(column) for column in table.T))
 
 
 def _samples(path: Path) -> SampleTable | None:
     """Return the samples by series."""
-    import csv
-
     columns: defaultdict[str, tuple[list[int], list[float]]] = defaultdict(lambda: ([], []))
-    for row in csv.reader(_lines(path)):
+    for line in _lines(path):
         try:
-            time_ns, value = int(row[0]), float(row[2])
-        except (ValueError, IndexError):
+            time, name, number = line.split(",")
+            time_ns, value = int(time), float(number)
+        except ValueError:
             continue
-        columns[row[1]][0].append(time_ns)
-        columns[row[1]][1].append(value)
+        if _int(time_ns) is not None and isfinite(value):
+            columns[name][0].append(time_ns)
+            columns[name][1].append(value)
     if not columns:
         return None
     return SampleTable({name: (np.array(at, np.int64), np.array(of)) for name, (at, of) in columns.items()})
@@ -215,7 +219,7 @@ def _stacks(home: Path) -> tuple[StackSample, ...]:
             rows = json.loads(_text(path))
             for row in rows:
                 counts[str(row["where"]), str(row["file"]), int(row["line"]), str(row["function"])] += int(row["count"])
-        except (UnreadableError, ValueError, KeyError, TypeError, RecursionError):
+        except (UnreadableError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
             continue
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return tuple(StackSample(*where, count) for where, count in ordered)
@@ -261,15 +265,14 @@ def _json(path: Path) -> dict[str, Any]:
 
 def _devices(told: object) -> tuple[Device, ...]:
     found = []
-    for one in told if isinstance(told, list) else ():
-        about = _mapping(one)
-        capability = about.get("compute_capability")
+    for about in map(_mapping, _list(told)):
+        major, minor, *_ = *map(_int, _list(about.get("compute_capability"))), None, None
         found.append(
             Device(
                 index=_int(about.get("index")) or 0,
                 name=str(about.get("name") or ""),
                 memory_bytes=_int(about.get("memory_bytes")),
-                compute_capability=(int(capability[0]), int(capability[1])) if capability else None,
+                compute_capability=None if major is None or minor is None else (major, minor),
                 multiprocessors=_int(about.get("multiprocessors")),
             )
         )
@@ -281,8 +284,13 @@ def _mapping(value: object) -> dict[str, Any]:
 
 
 def _texts(value: object) -> tuple[str, ...]:
-    return tuple(str(one) for one in value) if isinstance(value, list) else ()
+    return tuple(str(one) for one in _list(value))
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _int(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    """Return a whole number that fits 64 bits; of anything else, none."""
+    return value if type(value) is int and -(1 << 63) <= value < 1 << 63 else None

@@ -73,6 +73,6 @@ def _profile(
 def _frame(meta: Mapping[str, Any], name: int, place: int) -> dict[str, Any]:
     frame: dict[str, Any] = {"name": meta["names"][name]}
     file, _, line = meta["places"][place].partition(" ")[0].rpartition(":")
-    if file and line.isdigit():
+    if file and line.isdecimal():
         frame |= {"file": file, "line": int(line)}
     return frame

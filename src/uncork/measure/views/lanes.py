@@ -212,6 +212,6 @@ def _in_order(timeline: Timeline, tracks: IntArray) -> list[int]:
 
     def key(track: int) -> tuple[str, int, str]:
         who = timeline.events.tracks[track]
-        return (who.pid.rjust(12), int(who.tid) if who.tid.isdigit() else 0, who.tid)
+        return (who.pid.rjust(12), int(who.tid) if who.tid.isdecimal() else 0, who.tid)
 
     return sorted((int(track) for track in tracks), key=key)
