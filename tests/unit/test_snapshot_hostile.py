@@ -261,6 +261,21 @@ def test_repeated_dicts_are_read_as_pickle_reads_them(tmp_path: Path):
     assert emptied == items
 
 
+@pytest.mark.parametrize("protocol", [0, 2, 5])
+def test_where_a_piece_ends_changes_nothing(protocol: int):
+    """Texts, tuples, floats and dicts that lie across the border of two pieces are the same as in one."""
+    rows = [{"t": "é" * (at % 90), at: (at, -at), "f": at / 7, "k": {"addr": 2**31 - 1, 2: (1,)}} for at in range(60)]
+    data = pickle.dumps(rows, protocol)
+    for size in range(17, 130):
+        source = io.BytesIO(data)
+
+        class Pieces:
+            def read(self, wanted_bytes: int, source: io.BytesIO = source, size: int = size) -> bytes:
+                return source.read(min(wanted_bytes, size))
+
+        assert load(Pieces(), lambda item: item) == rows
+
+
 def test_every_cut_ends_in_one_line(tmp_path: Path):
     """Every prefix of a small snapshot is refused as cut off or damaged, none is taken for a whole one."""
     data = write_snapshot(LINES[:4], tmp_path / "a.pickle").read_bytes()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 _SHORT = rb"K.|M..|J...."
 _NUMBER = _SHORT + rb"|\x8a(?:" + b"|".join(b"\\x%02x.{%d}" % (size, size) for size in range(1, 9)) + rb")"
 _LIST = rb"\]\x94?(?:\((?:h.|j....)+e|(?:h.|j....)a)?"
-_TUPLE = rb"(?:" + _SHORT + rb"){1,3}[\x85-\x87]\x94?"
+_TUPLE = b"(?:" + b"|".join(rb"(?:%s){%d}[\x%02x]" % (_SHORT, size, 0x84 + size) for size in (1, 2, 3)) + rb")\x94?"
 _VALUE = rb"(?:h.|j....|" + _NUMBER + b"|" + _LIST + b"|" + _TUPLE + rb"|N|\x88|\x89|G.{8})"
 _FLAT = re.compile(rb"\}(\x94?)\(((?:(?:h.|j....)" + _VALUE + rb")+)u", re.DOTALL)
 _ITEM = re.compile(rb"(h.|j....)(" + _VALUE + rb")(?=[hj]|$)", re.DOTALL)

@@ -125,7 +125,9 @@ class Machine:
                 if instruction is None:
                     raise _refusal(code, self.place - 1)
                 instruction(self)
-                buffer, at = self.buffer, self.at
+                at = self.at
+                if buffer is not self.buffer:  # it read on: the border of the piece lies elsewhere now
+                    buffer, limit = self.buffer, len(self.buffer) - _MOST_OPERAND_BYTES
 
     def flat_dict(self, buffer: bytes, at: int) -> int:
         """Push the flat dict that begins at a place; return where it ends, 0 where none does."""
