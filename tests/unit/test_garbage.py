@@ -44,3 +44,10 @@ def test_the_rule_goes_by_all_steps(dur_ns: int, share: float | None) -> None:
     told = Collected(20, 2_000_000_000, 60, dur_ns, 10_000_000)
     found = outcome("garbage-collection", [replace(recording, run=RunInfo(garbage=told))])
     assert [round(one.share, 6) for one in found] == ([share] if share else [])
+
+
+def test_a_single_long_collection_is_no_habit() -> None:
+    """One of 290 ms and 59 that last 10 ms together: 15 % of the time, but no more of it can be expected."""
+    (recording,) = sketch(STEPS)
+    told = Collected(20, 2_000_000_000, 60, 300_000_000, 290_000_000)
+    assert not outcome("garbage-collection", [replace(recording, run=RunInfo(garbage=told))])

@@ -9,6 +9,9 @@ from uncork.events import Kind
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.timeline import Timeline
 
+REPEATED = 1.5
+"""All collections together last this many times the longest, or a single one fell among the steps by chance."""
+
 
 @dataclass(frozen=True)
 class Garbage(Measurement):
@@ -35,7 +38,8 @@ class Garbage(Measurement):
         told = rank.recording.run.garbage if rank.recording.run else None
         if told is not None:
             per_step = told.collections / told.steps, told.dur_ns // told.steps
-            return cls(*per_step, told.longest_ns, bool(calls.any()), told.dur_ns / told.steps_ns)
+            counted_ns = told.dur_ns if told.dur_ns >= REPEATED * told.longest_ns else 0
+            return cls(*per_step, told.longest_ns, bool(calls.any()), counted_ns / told.steps_ns)
         timeline, found = rank.timeline, rank.timeline.host.of_kind(Kind.GC)
         if not found.any():
             timeline, found = rank.deep, calls
