@@ -120,9 +120,9 @@ def two_optimizers():
 
 
 def lbfgs():
-    """An optimiser that calls a closure several times."""
+    """An optimiser that calls a closure twenty times an update."""
     model = net()
-    optimizer = torch.optim.LBFGS(model.parameters(), max_iter=4)
+    optimizer = torch.optim.LBFGS(model.parameters(), tolerance_grad=0, tolerance_change=0)
 
     def closure():
         optimizer.zero_grad()
@@ -132,6 +132,20 @@ def lbfgs():
 
     for _ in range(5):
         optimizer.step(closure)
+    return 5
+
+
+def traced_module():
+    """A model that is traced first: nothing of ours may count in its graph, and torch warn of that."""
+    model = net()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", torch.jit.TracerWarning)
+        torch.jit.trace(model, X[:4])
+    optimizer = sgd(model)
+    for _ in range(5):
+        optimizer.zero_grad()
+        LOSS(model(X[:4]), Y[:4]).backward()
+        optimizer.step()
     return 5
 
 
@@ -325,6 +339,7 @@ SCENARIOS = [
     wgan_no_loader,
     two_optimizers,
     lbfgs,
+    traced_module,
     scaler,
     optimizer_in_backward,
     validation_per_epoch,

@@ -10,6 +10,7 @@ RULES = {
     "wgan_no_loader": "optimizer",
     "two_optimizers": "optimizer",
     "lbfgs": "optimizer",
+    "traced_module": "optimizer",
     "scaler": "optimizer",
     "optimizer_in_backward": "optimizer_in_backward",
     "validation_per_epoch": "loader",

@@ -28,6 +28,7 @@ WAYS = {
     "exec": 5,
     "thread": 0,
     "fork": 0,
+    "fork-exit": 3,
     "mp-fork": 0,
     "mp-spawn": 0,
 }

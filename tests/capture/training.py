@@ -115,6 +115,9 @@ def endings(way):
         sys.exit("a last word")
     if way == "interrupt":
         raise KeyboardInterrupt
+    if way == "fork-exit":
+        pid = os.fork()
+        sys.exit(3 if pid == 0 else os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
     if way == "os-exit":
         os._exit(7)
     if way in ("SIGTERM", "SIGKILL", "SIGSEGV", "SIGABRT"):

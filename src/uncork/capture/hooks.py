@@ -131,7 +131,7 @@ def _hook_backward(patches: Patches) -> None:
             recorder.thread = threading.get_ident()
         if updated:
             patches.count_holdings()
-        recorder.take(recorder.finder.backward(updated_inside=updated))
+        recorder.take(recorder.finder.backward(updated_inside=updated, in_update=patches.updates.value > 0))
 
     patches.torch.autograd.backward = backward
 

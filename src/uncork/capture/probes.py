@@ -4,6 +4,7 @@ Only torch's lower profiler class is used: ``torch.profiler.profile`` imports th
 start (a second of CPU time), and its ``stop`` builds Python events nobody reads.
 """
 
+import ctypes
 import errno
 import os
 import sys
@@ -59,6 +60,8 @@ class TraceProbe(Probe):
     """
 
     marks = True
+    was_used = False
+    """This process, or one that it was forked from, has recorded a trace."""
 
     def __init__(
         self,
@@ -89,6 +92,7 @@ class TraceProbe(Probe):
             self._profile.experimental_config = config
         if self._asked["profile_memory"]:
             self._quiet.append(quiet_warnings(self._torch))
+        TraceProbe.was_used = True
         self._profile._prepare_trace()
         self._quiet.append(quiet_kineto(self._torch))
         self._running = True
@@ -120,6 +124,18 @@ class TraceProbe(Probe):
                 self._disable()
             finally:
                 self._speak()
+
+    @classmethod
+    def let_forked_end(cls) -> None:
+        """Let a forked child end: Kineto, once used, waits at exit for its own thread, which only the parent has.
+
+        C calls first at exit what was registered last: the child writes what C has buffered, and is gone before Kineto
+        can wait. Only glibc has ``on_exit``; torch's builds for Linux need it.
+        """
+        libc = ctypes.CDLL(None)
+        if cls.was_used and hasattr(libc, "on_exit"):
+            libc.on_exit(libc._exit, None)
+            libc.__cxa_atexit(libc.fflush, None, None)
 
     def _speak(self) -> None:
         """Let torch's libraries say what they would without us."""

@@ -18,7 +18,7 @@ from uncork.capture.journal import Journal
 from uncork.capture.memory_history import MemoryHistory
 from uncork.capture.options import Orders, Trigger
 from uncork.capture.plan import Stage
-from uncork.capture.probes import FunctionsProbe, Probe, Unavailable
+from uncork.capture.probes import FunctionsProbe, Probe, TraceProbe, Unavailable
 from uncork.capture.regions import Regions, StepMarks
 from uncork.capture.schedule import Schedule
 from uncork.capture.spans import SpanWriter
@@ -159,7 +159,7 @@ class Recorder:
         """Take the outermost module with most parameters for the model: losses and metrics are modules too."""
         self._calls_looked_at += 1
         self._look()
-        if id(module) not in self._sizes:
+        if id(module) not in self._sizes and not self.torch.jit.is_tracing():  # a count would be part of its graph
             self._sizes[id(module)] = size = settings.parameter_count(module)
             if size >= max(self._sizes.values()):
                 self.journal.seen["model"] = weakref.ref(module)
@@ -170,6 +170,7 @@ class Recorder:
             sys.setprofile(None)
         if self._probe.marks:
             self.torch.autograd._enable_record_function(False)  # torch's own call; this thread only
+        TraceProbe.let_forked_end()
         self.begin_anew()
 
     def begin_anew(self) -> None:

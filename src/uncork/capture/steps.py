@@ -94,9 +94,11 @@ class StepFinder:
             self.seen += LOADER_PATIENCE - 1
         return self._close(kind)
 
-    def backward(self, *, updated_inside: bool) -> Action:
-        """Return what the exit of the outermost backward means."""
+    def backward(self, *, updated_inside: bool, in_update: bool = False) -> Action:
+        """Return what the exit of the outermost backward means; one in an optimiser's closure is part of its update."""
         restart = self._train()
+        if in_update:
+            return restart
         self._backwards += 1
         if updated_inside:
             return self.update(-1, "optimizer_in_backward")
