@@ -145,7 +145,7 @@ def test_waiting_for_a_late_rank_is_charged_to_what_makes_it_late() -> None:
     assert (dispatching.bottleneck, dispatching.late_ranks) == (Bottleneck.FRAMEWORK, (3,))
     assert say("en", dispatching.summary.id, dispatching.summary.params) == (
         "Rank 3 arrives late, and the others wait 60 % of each step for it (6.00 ms of 10.0 ms); what holds it up is "
-        "dispatching on the host."
+        "the host: Python, or calling operators."
     )
 
 
