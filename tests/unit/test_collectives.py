@@ -8,7 +8,7 @@ import pytest
 from uncork.measure import Measured, MissingEvidence, Rank, Ranks, measure
 from uncork.measure.collectives import Collectives, bus_factor, collective_name
 from uncork.measure.comm_summary import comm_summary
-from uncork.measure.matching import match
+from uncork.measure.matching import Matched, match
 from uncork.measure.step_ledger import StepLedger
 from uncork.measure.waiting import lateness, with_waits
 from uncork.testing import sketch
@@ -94,6 +94,15 @@ def test_transfer_is_the_shortest_duration_and_the_rest_is_waiting() -> None:
     assert matched.transfer_ns.tolist() == [900_000] * 4
     assert matched.wait_ns.tolist() == [[6 * MS, 6 * MS, 0]] * 4
     assert matched.waited_ns().tolist() == [[6 * MS] * 4, [6 * MS] * 4, [0] * 4]
+
+
+def test_waiting_is_added_up_on_the_clock_of_the_epoch() -> None:
+    """A hundred steps of today, in each of which rank 0 waits 6 ms for rank 1; rank 2 takes part in none of them."""
+    now_ns, steps = 1_796_000_000_000_000_000, np.arange(100, dtype=np.int64)
+    start = now_ns + np.stack([steps * 10 * MS, steps * 10 * MS + 6 * MS, np.full(100, -now_ns)], axis=1)
+    dur = np.tile(np.array([7 * MS, 1 * MS, -1], np.int64), (100, 1))
+    matched = Matched(("all_reduce",) * 100, steps, steps, steps, dur, np.maximum(dur, 0), start, 0)
+    assert matched.waited_ns().tolist() == [[6 * MS] * 100, [0] * 100, [0] * 100]
 
 
 def test_the_late_rank_is_the_one_that_the_others_wait_for() -> None:

@@ -90,7 +90,9 @@ class Matched:
         wait = np.minimum(self.wait_ns, self.exposed_ns)
         waited = np.zeros((wait.shape[1], len(steps)), np.int64)
         for column in range(wait.shape[1]):
-            start = self.start_ns[:, column] - self.start_ns[:, column].min(initial=0)
+            present = self.dur_ns[:, column] >= 0
+            begun_ns = self.start_ns[present, column].min(initial=np.iinfo(np.int64).max)
+            start = np.where(present, self.start_ns[:, column] - begun_ns, 0)
             span = int((start + wait[:, column]).max(initial=0)) + 1
             # One copy of the clock per step keeps the steps apart in one union.
             merged = intervals(start + back * span, start + back * span + wait[:, column])
