@@ -170,7 +170,7 @@ class _Steps:
 
 def _quiet_steps(report: Report) -> _Steps | None:
     """Return the steps of the recorder's window without a profiler, or None."""
-    for window in report.run.get("windows", ()):
+    for window in report.run.get("windows") or ():
         if window["name"] == "baseline":
             return _Steps.of(window)
     return None

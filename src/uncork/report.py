@@ -257,13 +257,19 @@ def from_json(data: Json) -> Report:
                 Quality(issue["id"], issue["severity"], issue["share_affected"], issue["params"])
                 for issue in data["quality"]
             ),
-            run=data["run"],
-            tables=data["tables"],
-            memory=data["memory"],
-            comm=data["comm"],
+            run=_section_from(data["run"]),
+            tables=_section_from(data["tables"]),
+            memory=data["memory"] and _section_from(data["memory"]),
+            comm=data["comm"] and _section_from(data["comm"]),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as fault:
         raise UnreadableError("report_incomplete", reason=f"{type(fault).__name__}: {fault}") from fault
+
+
+def _section_from(data: object) -> Json:
+    if not isinstance(data, dict):
+        raise TypeError(f"{type(data).__name__} in place of a section")
+    return data
 
 
 def _verdict_from(data: Json) -> Verdict:

@@ -3,6 +3,8 @@
 import io
 import json
 import os
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 
@@ -140,3 +142,36 @@ def test_json_for_a_bare_locale_is_json(tmp_path, monkeypatch):
     write("-", text)
     spelled.flush()
     assert json.loads(spelled.buffer.getvalue()) == {"a": "·中😀"}
+
+
+@pytest.mark.parametrize("section", ["run", "tables", "memory", "comm"])
+def test_a_report_whose_sections_are_none_is_incomplete(tmp_path, capsys, section):
+    """A saved report with a list in place of a section is refused in a line; what nothing was measured for is none."""
+    whole, broken = tmp_path / "whole.json", tmp_path / "broken.json"
+    assert main(["analyze", "-q", "--json", str(whole), str(_run_folder(tmp_path / "run", {}))]) == 0
+    told = json.loads(whole.read_text(encoding="utf-8"))
+    whole.write_text(json.dumps({**told, "memory": None, "comm": None}), encoding="utf-8")
+    broken.write_text(json.dumps({**told, section: [1]}), encoding="utf-8")
+    assert main(["compare", str(whole), str(whole)]) == 0
+    assert main(["compare", str(whole), str(broken)]) == 2
+    assert "no complete uncork report" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("share", ["nan", "inf", "nan%"])
+def test_a_gate_that_could_never_fail_is_refused(tmp_path, capsys, share):
+    """No step is slower by more than NaN."""
+    folder = str(_run_folder(tmp_path / "run", {}))
+    assert main(["compare", folder, folder, "--fail-if-slower", share]) == 2
+    assert "is no share" in capsys.readouterr().err
+
+
+def test_a_full_disk_behind_standard_output_is_told_in_a_line():
+    """Where the list of rules cannot be written, that is no fault of uncork's."""
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        ended = subprocess.run(
+            [sys.executable, "-m", "uncork", "rules"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert ended.returncode == 2
+    assert ended.stderr.splitlines() == [
+        "uncork: Cannot write <stdout>: No space left on device. Name a file in a folder that exists."
+    ]

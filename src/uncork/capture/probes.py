@@ -109,7 +109,7 @@ class TraceProbe(Probe):
         """Stop on the same thread and write the trace as plain JSON (the supervisor packs it)."""
         part = path.with_name(f".{path.name}")
         try:
-            self._disable().save(str(part))
+            self._disable().save(os.fsencode(part))  # a bare C locale has no text for every path
         finally:
             self._speak()
         size = whole_size(part)

@@ -1,6 +1,7 @@
 """The verbs of the command line: one file each; nothing but arguments and printing."""
 
 import argparse
+import errno
 import os
 import sys
 import traceback
@@ -59,6 +60,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as fault:
+        if isinstance(fault, OSError) and fault.errno == errno.ENOSPC:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python writes the rest when it ends
+            told = UncorkError("cannot_write", path=fault.filename or "<stdout>", reason=fault.strerror)
+            print(f"uncork: {told.told(language(arguments))}", file=sys.stderr)
+            return 2
         if strict():
             raise
         print(f"uncork: {fault_line(fault, language(arguments))}", file=sys.stderr)

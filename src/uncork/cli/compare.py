@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -75,6 +76,9 @@ def _share(text: str | None) -> float | None:
     if text is None:
         return None
     try:
-        return float(text[:-1]) / 100 if text.endswith("%") else float(text)
+        share = float(text[:-1]) / 100 if text.endswith("%") else float(text)
     except ValueError:
-        raise UsageError("no_share", text=text) from None
+        share = math.nan
+    if not math.isfinite(share):  # a gate that could never fail
+        raise UsageError("no_share", text=text)
+    return share
