@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -67,6 +68,13 @@ def test_csv_holds_all_tables_and_no_formulas():
     rows = list(csv.DictReader(io.StringIO(renderers()["csv"](report, Options()))))
     assert [row["name"] for row in rows] == ["aten::mm", "aten::add|<b>", "'=cmd()"]
     assert rows[0]["cpu_self_ns"] == "20000000"
+
+
+def test_what_modules_hold_is_no_memory_over_time():
+    """A run's modules are known without one recorded allocation: there is nothing to draw, and that is said."""
+    report = replace(starved_report(), memory={"rank": 0, "modules": [{"module": "fc"}], "checkpointing": []})
+    with pytest.raises(UncorkError, match="no memory in this recording"):
+        renderers()["memory_timeline"](report, Options())
 
 
 @pytest.mark.parametrize("form", ["perfetto", "speedscope"])

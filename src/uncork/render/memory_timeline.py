@@ -12,6 +12,7 @@ def render(report: Report, options: Options) -> str:
     Raises:
         UncorkError: The recording holds no memory.
     """
-    if not report.memory:
+    # What modules hold is known of every run; what was held when, only where allocations were recorded.
+    if not report.memory or "source" not in report.memory:
         raise UncorkError("export_without_memory")
     return render_at("memory", report, options)
