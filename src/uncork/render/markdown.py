@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from uncork.locale import say
 from uncork.render import Options
 from uncork.render.controls import shown
-from uncork.render.tables import COLUMNS, cell, shown_columns, top_rows, where
+from uncork.render.tables import COLUMNS, cell, gain, shown_columns, top_rows, where
 from uncork.report import Report, finding_texts, spell
 from uncork.units import format_ns, format_share
 
@@ -56,7 +56,7 @@ def _findings(report: Report, lang: str) -> Iterator[str]:
         texts = finding_texts(finding, lang)
         places = " · ".join(f"`{_code(part)}`" for part in where(finding.location))
         yield ""
-        yield f"{number}. **{escape(texts['title'])}** {places}"
+        yield " ".join(filter(None, (f"{number}.", gain(finding), f"**{escape(texts['title'])}**", places)))
         for advice in texts["advice"][:1]:
             yield f"   {escape('. '.join(filter(None, (texts['worth'], advice['text']))))}"
             if advice["snippet"]:

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from uncork.errors import UsageError
-from uncork.findings import Location
+from uncork.findings import Finding, Location
 from uncork.report import Report
-from uncork.units import format_quantity
+from uncork.units import format_bytes, format_quantity, format_share
 
 Row = Mapping[str, Any]
 
@@ -125,3 +125,14 @@ def where(location: Location) -> list[str]:
     if location.rank is not None:
         parts.append(f"rank {location.rank}")
     return [part for part in parts if part]
+
+
+def gain(finding: Finding) -> str:
+    """Return what a finding is worth as a range of the step, else the memory it frees; nothing where not estimated."""
+    low, high = finding.gain.low, finding.gain.high
+    if high <= 0:
+        saved = finding.params.get("saved_bytes")
+        return f"−{format_bytes(saved)}" if isinstance(saved, int) and saved else ""
+    if format_share(low) == format_share(high):
+        return f"−{format_share(high)}"
+    return f"−{format_share(low).removesuffix(' %')}…{format_share(high)}"

@@ -15,9 +15,9 @@ from uncork.locale import say
 from uncork.render import Options
 from uncork.render.controls import print_parts
 from uncork.render.memory_text import memory_parts
-from uncork.render.tables import COLUMNS, TEXT_COLUMNS, cell, fitting, shown_columns, top_rows, where
+from uncork.render.tables import COLUMNS, TEXT_COLUMNS, cell, fitting, gain, shown_columns, top_rows, where
 from uncork.report import LedgerEntry, Report, finding_texts, spell
-from uncork.units import format_bytes, format_ns, format_quantity, format_share
+from uncork.units import format_ns, format_quantity, format_share
 
 # Okabe and Ito's palette, told apart by people with any colour vision; the badge's text carries the meaning alone.
 COLORS = {
@@ -194,18 +194,8 @@ def _finding(number: int, finding: Finding, options: Options) -> RenderableType:
             lines.append(Padding(Text(advice["snippet"], style="green"), (0, 0, 0, 4)))
         if options.verbose and advice["risk"]:
             lines.append(Padding(Text(say(lang, "ui.risk") + " " + advice["risk"], style="dim"), (0, 0, 0, 4)))
-    grid.add_row(Text(str(number), style="dim"), Text(_gain(finding), style="bold green"), Group(*lines))
+    grid.add_row(Text(str(number), style="dim"), Text(gain(finding) or "–", style="bold green"), Group(*lines))
     return grid
-
-
-def _gain(finding: Finding) -> str:
-    low, high = finding.gain.low, finding.gain.high
-    if high <= 0:
-        saved = finding.params.get("saved_bytes")
-        return f"−{format_bytes(saved)}" if isinstance(saved, int) and saved else "–"
-    if format_share(low) == format_share(high):
-        return f"−{format_share(high)}"
-    return f"−{format_share(low).removesuffix(' %')}…{format_share(high)}"
 
 
 def _evidence(finding: Finding, lang: str) -> Iterator[Text]:
