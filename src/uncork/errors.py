@@ -1,6 +1,10 @@
 """The errors uncork shows to people: what happened, and what to type next."""
 
 import os
+import re
+
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+"""What a file's name must not tell a terminal to do."""
 
 
 class UncorkError(Exception):
@@ -26,7 +30,8 @@ class UncorkError(Exception):
             key: value.told(lang) if isinstance(value, UncorkError) else str(value)
             for key, value in self.params.items()
         }
-        return " ".join(fill(catalogue(lang).get(f"error.{self.id}", self.id), params).splitlines())
+        line = " ".join(fill(catalogue(lang).get(f"error.{self.id}", self.id), params).splitlines())
+        return _CONTROL.sub("\ufffd", line)
 
     def __str__(self) -> str:
         """Return the line in English."""

@@ -175,3 +175,9 @@ def test_a_full_disk_behind_standard_output_is_told_in_a_line():
     assert ended.stderr.splitlines() == [
         "uncork: Cannot write <stdout>: No space left on device. Name a file in a folder that exists."
     ]
+
+
+def test_a_name_of_a_file_commands_no_terminal(capsys):
+    """Escapes in a path are not printed."""
+    assert main(["analyze", "no\x1b[31m\u202esuch.json"]) == 2
+    assert "no\ufffd[31m\ufffdsuch.json: is not there" in capsys.readouterr().err
