@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from uncork import pipeline
-from uncork.report import Report
+from uncork.report import Report, finding_texts
 from uncork.rules import rules
 from uncork.testing import sketch
 
@@ -284,3 +284,43 @@ def test_attention_in_one_function_is_told_apart_by_the_window_with_shapes():
     one = finding(pipeline.analyze_recordings([replace(light, deep=deep)]), "unfused-attention")
     assert one.cost_ns_per_step == pytest.approx(8_000_000, abs=2)
     assert one.params["length"] == 128
+
+
+def test_fused_attention_that_falls_back_is_not_told_to_call_itself():
+    """The slow path holds the softmax: why it is slow and how to learn the reason, not `call it`; by hand, call it."""
+    parts = """
+  main 1ms..3ms aten::bmm {"Input Dims": [[32, 256, 64], [32, 64, 256]]}
+  main 3ms..5ms aten::_softmax {"Input Dims": [[4, 8, 256, 256], [], []]}
+  main 5ms..7ms aten::bmm {"Input Dims": [[32, 256, 256], [32, 256, 64]]}
+"""
+    slow = "  main 0.1ms..8.9ms aten::_scaled_dot_product_attention_math"
+    said = {
+        lang: finding_texts(
+            finding(report_of(f"with shapes\nsteps 4 x 10ms\n{slow}{parts}"), "unfused-attention"), lang
+        )
+        for lang in ("en", "zh")
+    }
+    assert "falls back to its slow path" in said["en"]["title"]
+    assert "退回慢路径" in said["zh"]["title"]
+    assert all("dropout" in one["because"] for one in said.values())
+    assert [one["id"] for one in said["en"]["advice"]] == ["fallback", "reason"]
+    assert "sdpa_kernel" in said["zh"]["advice"][1]["snippet"]
+    by_hand = finding(report_of(f"with shapes\nsteps 4 x 10ms{parts}"), "unfused-attention")
+    assert by_hand.advice == ("sdpa", "library")
+    assert "in separate operators" in finding_texts(by_hand, "en")["title"]
+
+
+def test_little_of_the_slow_path_does_not_speak_for_attention_by_hand():
+    """1 ms on the slow path beside 6 ms by hand: less than half of it fell back."""
+    one = finding(
+        report_of("""
+with shapes
+steps 4 x 10ms
+  main 0ms..1ms aten::_scaled_dot_product_attention_math
+  main 1ms..3ms aten::bmm {"Input Dims": [[32, 256, 64], [32, 64, 256]]}
+  main 3ms..5ms aten::_softmax {"Input Dims": [[4, 8, 256, 256], [], []]}
+  main 5ms..7ms aten::bmm {"Input Dims": [[32, 256, 256], [32, 256, 64]]}
+"""),
+        "unfused-attention",
+    )
+    assert one.params["form"] == "@attention.by_hand"

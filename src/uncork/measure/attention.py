@@ -13,6 +13,8 @@ LEAST_SCORES = 4096
 """Tensors with fewer elements are of equal size by chance."""
 _SOFTMAX = ("aten::_softmax", "aten::_softmax_backward_data")
 _PRODUCTS = ("aten::bmm", "aten::baddbmm")
+SLOW_PATH = "aten::_scaled_dot_product_attention_math"
+"""What ``scaled_dot_product_attention`` calls where no fused kernel takes its arguments."""
 _ON_SCORES = (
     *("aten::add", "aten::add_", "aten::mul", "aten::mul_", "aten::div", "aten::div_", "aten::masked_fill"),
     *("aten::masked_fill_", "aten::where", "aten::native_dropout", "aten::native_dropout_backward", "aten::bernoulli_"),
@@ -33,6 +35,7 @@ class Attention(Measurement):
         query_rows: Queries × heads × batch of that one.
         score_bytes: Size of its matrix of scores.
         largest: The operator that takes most of it, None where there is none.
+        fell_back: Whether most of what is in parts is ``scaled_dot_product_attention`` on its slow path.
         step_ns: Mean duration of a step.
         on_device: Whether a device works.
     """
@@ -46,6 +49,7 @@ class Attention(Measurement):
     largest: Operator | None
     step_ns: int
     on_device: bool
+    fell_back: bool = False
 
     @classmethod
     def of(cls, rank: Rank) -> "Attention":
@@ -74,6 +78,7 @@ class Attention(Measurement):
             largest=everything[0] if everything else None,
             step_ns=table.step_ns,
             on_device=table.on_device,
+            fell_back=_fell_back(table, operator_parts(rank), [*products, *scores]),
         )
 
     @property
@@ -84,6 +89,15 @@ class Attention(Measurement):
     def share(self, ns: int) -> float:
         """Return the share of the step that some time is."""
         return min(ns / self.step_ns, 1.0) if self.step_ns else 0.0
+
+
+def _fell_back(table: OperatorTable, parts: list[Operator], unfused: list[Operator]) -> bool:
+    """Return whether at least half of the forward pass's attention in parts lies in calls of the slow path."""
+    slow_ns = sum(
+        part.device_total_ns if table.on_device else part.cpu_total_ns for part in parts if part.name == SLOW_PATH
+    )
+    forward_ns = sum(table.weight_ns(part) for part in unfused if part.phase != "backward")
+    return slow_ns > 0 and 2 * slow_ns >= forward_ns
 
 
 def first_shape(part: Operator) -> Sequence[int]:
