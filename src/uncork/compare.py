@@ -93,6 +93,18 @@ class Comparison:
             return Message("compare.noise", params | {"noise_share": self.noise_share})
         return Message("compare.faster" if change < 0 else "compare.slower", params)
 
+    def gate(self, limit_share: float) -> Message:
+        """Return whether the steps got slower by more than allowed; what chance explains fails nothing."""
+        change = self.step_change_share
+        if change is None:
+            return Message("compare.gate.unknown")
+        params: dict[str, object] = {"change_share": change, "limit_share": limit_share}
+        if change <= limit_share:
+            return Message("compare.gate.passed", params)
+        if self.noise_share is not None and abs(change) <= self.noise_share:
+            return Message("compare.gate.noise", params | {"noise_share": self.noise_share})
+        return Message("compare.gate.failed", params)
+
 
 def load(path: Path) -> Report:
     """Return the report of a path: a saved JSON report, a run folder's, or a recording analysed now.

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.reports import MS, starved_report, with_step
+from uncork.cli import main
 from uncork.compare import compare, dumps, load
 from uncork.findings import Bottleneck, Location
 from uncork.render.comparison import render_comparison
@@ -86,6 +87,29 @@ def test_steps_without_a_profiler_are_preferred_where_both_sides_have_them():
     assert comparison.step.before_ns == 80 * MS
     assert comparison.measured_without_profiler
     assert not compare(before, starved_report()).measured_without_profiler
+
+
+@pytest.mark.parametrize(
+    ("after_ms", "limit", "code", "says"),
+    [
+        (110, "5%", 1, "gate: 11 % slower, 5 % allowed: failed."),
+        (103, "2%", 0, "gate: 4 % slower, 2 % allowed, but not told from chance (5 %): not failed"),
+        (103, "5%", 0, "gate: not more than 5 % slower: passed."),
+        (50, "5%", 0, "gate: not more than 5 % slower: passed."),
+        (0, "5%", 2, "gate: not checked, because one side has no step times."),
+    ],
+)
+def test_the_gate_says_what_it_did(tmp_path, capsys, *, after_ms, limit, code, says):
+    """From 99 ms: 110 ms fails; 103 ms is within the 4.7 % that chance allows; without a step time nothing passes."""
+    before, after = tmp_path / "before.json", tmp_path / "after.json"
+    before.write_text(dump_report(starved_report()), "utf-8")
+    after.write_text(dump_report(with_step(starved_report(), after_ms * MS)), "utf-8")
+    gate = ["compare", str(before), str(after), "--fail-if-slower", limit]
+    assert main([*gate, "--lang", "en"]) == code
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"uncork: {says}")
+    assert main([*gate, "--lang", "zh"]) == code
+    assert capsys.readouterr().err.startswith("uncork: 门槛：")
 
 
 def test_saved_reports_can_be_compared(tmp_path):

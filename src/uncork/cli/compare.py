@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import shutil
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,14 +30,16 @@ def add(verbs: Subparsers[argparse.ArgumentParser]) -> None:
     verb.add_argument("--markdown", metavar="FILE", help="write the comparison as Markdown; - for standard output")
     add_language(verb)
     verb.add_argument("--top", type=int, default=10, metavar="N", help="operators shown (default 10)")
-    verb.add_argument("--fail-if-slower", metavar="SHARE", help="exit 1 if steps got slower by more, as 5%%")
+    verb.add_argument(
+        "--fail-if-slower", metavar="SHARE", help="exit 1 if steps got slower by more, as 5%%, and not by chance"
+    )
     verb.set_defaults(act=act)
 
 
 def act(arguments: argparse.Namespace) -> int:
     """Print the comparison; return 1 if a gate was asked for and failed."""
     from uncork.compare import compare, dumps, load
-    from uncork.locale import default_language
+    from uncork.locale import default_language, say
     from uncork.render import Options
     from uncork.render.comparison import render_comparison
     from uncork.render.comparison_markdown import render_comparison_markdown
@@ -57,8 +60,16 @@ def act(arguments: argparse.Namespace) -> int:
     if "-" not in (arguments.json, arguments.markdown):
         width = max(60, shutil.get_terminal_size((100, 24)).columns)
         write("-", render_comparison(comparison, lang, top=arguments.top, width=width, color=use_color()))
-    slower = comparison.step_change_share
-    return int(limit is not None and slower is not None and slower > limit)
+    if limit is None:
+        return 0
+    gate = comparison.gate(limit)
+    sys.stdout.flush()
+    print(f"uncork: {say(lang, gate.id, gate.params)}", file=sys.stderr)
+    return _EXIT_CODES.get(gate.id, 0)
+
+
+# A gate that could not look must not let anything pass.
+_EXIT_CODES = {"compare.gate.failed": 1, "compare.gate.unknown": 2}
 
 
 def _with_views(report: Report, path: Path) -> Report:
