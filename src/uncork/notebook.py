@@ -5,12 +5,16 @@ from __future__ import annotations
 import html
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from uncork.compare import Comparison, compare
 from uncork.locale import default_language
 from uncork.render import Options, renderers
+from uncork.render.comparison import render_comparison
+from uncork.render.comparison_markdown import render_comparison_markdown
+from uncork.render.html import render_compared
 from uncork.report import Json, Report, to_json
 
 _FRAME = (
@@ -37,13 +41,13 @@ class Shown:
         return renderers()["terminal"](self.report, self.options)
 
     def _repr_mimebundle_(self, **_: object) -> Mapping[str, str]:
-        """Return what Jupyter shows: the page in a frame of its own, so that neither disturbs the other."""
-        page = html.escape(renderers()["html"](self.report, self.options), quote=True)
-        return {"text/plain": repr(self), "text/html": _FRAME.format(height=_HEIGHT, page=page)}
+        """Return what Jupyter shows: the page, and what stands in for it where there is none."""
+        return {"text/plain": repr(self), "text/html": _framed(renderers()["html"](self.report, self.options))}
 
-    def since(self, before: Shown) -> Comparison:
+    def since(self, before: Shown) -> ShownComparison:
         """Return what changed from an earlier report to this one."""
-        return compare(before.report, self.report)
+        changes = vars(compare(before.report, self.report))
+        return ShownComparison(**changes, report=self.report, options=self.options)
 
     def json(self) -> Json:
         """Return the report as plain values (schema 1)."""
@@ -61,6 +65,36 @@ class Shown:
             raise ValueError(f"{target.suffix or 'no suffix'}: name a file that ends in .html, .json, .md or .csv")
         target.write_text(renderers()[form](self.report, self.options), "utf-8")
         return target
+
+
+@dataclass(frozen=True, repr=False)
+class ShownComparison(Comparison):
+    """A comparison that a notebook shows as a page and a console as text.
+
+    Args:
+        report: The later report.
+        options: How it is shown.
+    """
+
+    report: Report
+    options: Options
+
+    def __repr__(self) -> str:
+        """Return the comparison as text."""
+        return render_comparison(self, self.options.lang, width=self.options.width)
+
+    def _repr_mimebundle_(self, **_: object) -> Mapping[str, str]:
+        """Return what Jupyter shows: the later report's page with what changed, the same as Markdown, as text."""
+        return {
+            "text/plain": repr(self),
+            "text/markdown": render_comparison_markdown(self, self.options.lang),
+            "text/html": _framed(render_compared(self.report, self, self.options)),
+        }
+
+
+def _framed(page: str) -> str:
+    """Return a page in a frame of its own, so that neither it nor the notebook disturbs the other."""
+    return _FRAME.format(height=_HEIGHT, page=html.escape(page, quote=True))
 
 
 def register(shell: Any) -> None:  # noqa: ANN401 - IPython's shell; IPython is not our dependency

@@ -49,6 +49,19 @@ def test_comparing_from_python(trace):
     assert uncork.analyze(trace).since(uncork.analyze(trace)).step_change_share == 0
 
 
+@pytest.mark.parametrize(("lang", "says"), [("en", "nothing changed"), ("zh", "没有变化")])
+def test_a_comparison_shows_itself(trace, lang, says):
+    """As text, as Markdown and as a framed page, in the language of the later report."""
+    compared = uncork.analyze(trace, lang=lang).since(uncork.analyze(trace))
+    bundle = compared._repr_mimebundle_()
+    assert str(compared) == repr(compared) == bundle["text/plain"] == render_comparison(compared, lang)
+    assert says in str(compared)
+    assert bundle["text/markdown"].startswith("### ")
+    assert says in bundle["text/markdown"]
+    assert bundle["text/html"].startswith("<iframe ")
+    assert says in bundle["text/html"]
+
+
 @pytest.mark.torch
 def test_the_cell_magic_records_a_cell(tmp_path):
     """``%%uncork`` runs the cell in the user's namespace and returns a report of the run."""
