@@ -217,10 +217,11 @@ def _finding_json(finding: Finding, lang: str) -> Json:
 def spell(message: Message, lang: str) -> str:
     """Return a message as text: of the catalogue, or (``rule.<id>.title``) the title on a rule's page."""
     _, _, rest = message.id.partition("rule.")
+    params = named(message.params, lang)
     rule = rules().get(rest.removesuffix(".title")) if rest.endswith(".title") else None
     if rule is not None and rule.has_page:
-        return fill(page(rule.folder, rule.id, lang).title, message.params)
-    return say(lang, message.id, message.params)
+        return fill(page(rule.folder, rule.id, lang).title, params)
+    return say(lang, message.id, params)
 
 
 def dumps(report: Report, lang: str = "en") -> str:

@@ -24,6 +24,15 @@ def format_bytes(value_bytes: float) -> str:
     return f"{_three(value)} {units[-1]}"
 
 
+def format_bytes_range(low_bytes: float, high_bytes: float, between: str = "…") -> str:
+    """Return a range of sizes, a unit that both share once: ``3.61…3.79 GiB``; one size where both read alike."""
+    low, high = format_bytes(low_bytes), format_bytes(high_bytes)
+    if low == high:
+        return high
+    value, unit = low.split(" ")
+    return f"{value if not low_bytes or unit == high.split(' ')[1] else low}{between}{high}"
+
+
 def format_share(share: float) -> str:
     """Return a share of 0–1 as a percentage: ``31 %``; below one in a hundred with one digit."""
     percent = share * 100

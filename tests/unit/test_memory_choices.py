@@ -17,6 +17,8 @@ from uncork.measure import Rank
 from uncork.measure.memory_what_if import MOST_BATCH_RATIO, Budget, InUse, Saving
 from uncork.measure.snapshot_memory import SnapshotMemory
 from uncork.pipeline import analyze, analyze_recordings
+from uncork.render.first_screen import first_screen
+from uncork.render.tables import gain
 from uncork.report import finding_texts, from_json, to_json
 from uncork.rules.headroom import spoken
 from uncork.testing import sketch
@@ -216,6 +218,16 @@ def test_scores_written_out_are_what_fused_attention_saves():
     assert (saving(held, "fused_attention").low_bytes, saving(held, "fused_attention").high_bytes) == (2 * GIB, 4 * GIB)
     finding = found("activations-dominate", "\n".join(f"snapshot {line}" for line in ("old 256MiB", *lines)))
     assert finding.advice[0] == "fused-attention"
+    # 2 GiB of activations and 2 GiB of temporaries, as the table of the peak has them, of 4.31 GiB.
+    titles = {lang: finding_texts(finding, lang)["title"] for lang in ("en", "zh")}
+    assert titles["en"].startswith("Activations and temporaries hold 94 %")
+    assert titles["zh"].startswith("峰值时激活和临时内存占内存的 94 %")
+    assert gain(finding) == "−2.00…4.00 GiB"
+    page = first_screen(
+        analyze_recordings(sketch("\n".join(f"snapshot {line}" for line in ("old 256MiB", *lines)))), "zh"
+    )
+    assert "−2.00 … 4.00 GiB" in page
+    assert "<h1>峰值时激活和临时内存" in page
 
 
 def test_an_exported_timeline_has_savings_too(tmp_path: Path):

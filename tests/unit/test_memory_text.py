@@ -31,7 +31,7 @@ def test_a_failure_is_told_with_line_bytes_and_remedy():
     assert "forward pass · 77.0 ms into the recording" in text
     row = next(line for line in text.splitlines() if line.strip().startswith("recompute the modules"))
     assert row.split("  ")[-1] == "gpt.py:88 forward · 8 calls · enough"
-    assert "  1  −1.00 GiB  Out of memory" in text
+    assert "  1  −864 MiB…1.00 GiB  Out of memory" in text
     assert "recompute the modules called at one line: frees 864 MiB … 1.00 GiB at the peak" in text
     assert "from torch.utils.checkpoint import checkpoint" in text
 

@@ -50,3 +50,17 @@ def test_a_quantity_is_spelt_by_the_unit_in_its_name(name: str, value: object, t
 def test_all_parameters_of_a_message_are_spelt():
     """Each by its own name."""
     assert units.format_quantities({"wait_ns": 1000, "workers": 4}) == {"wait_ns": "1.00 µs", "workers": "4"}
+
+
+@pytest.mark.parametrize(
+    ("low_bytes", "high_bytes", "text"),
+    [
+        (512 << 20, 3 << 30, "512 MiB…3.00 GiB"),
+        (1 << 30, 3 << 30, "1.00…3.00 GiB"),
+        (0, 3 << 30, "0…3.00 GiB"),
+        (3 << 30, (3 << 30) + 1, "3.00 GiB"),
+    ],
+)
+def test_a_range_of_sizes_names_a_shared_unit_once(low_bytes: int, high_bytes: int, text: str):
+    """Two units are both named; nothing needs none; what reads alike is one size."""
+    assert units.format_bytes_range(low_bytes, high_bytes) == text

@@ -12,9 +12,9 @@ from uncork.findings import Evidence, Finding, Location
 from uncork.locale import say
 from uncork.measure.views.names import printable
 from uncork.render.evidence import view_of
-from uncork.render.tables import place
+from uncork.render.tables import place, saved_memory
 from uncork.report import LedgerEntry, Report, finding_texts, spell
-from uncork.units import format_bytes, format_ns, format_quantity, format_share
+from uncork.units import format_ns, format_quantity, format_share
 
 _MOST_OPEN = 3
 _SMALL_CAUSE = 0.005
@@ -225,10 +225,8 @@ def _gain(finding: Finding, report: Report, lang: str) -> str:
     """Return what the finding is worth, as a range of time and of the step."""
     low, high = finding.gain.low, finding.gain.high
     if high <= 0:
-        saved = finding.params.get("saved_bytes")
-        if isinstance(saved, int) and saved:
-            return f"<b>−{shown(format_bytes(saved))}</b>"
-        return f"<span>{shown(say(lang, 'page.no_gain'))}</span>"
+        saved = saved_memory(finding, " … ")
+        return f"<b>{shown(saved)}</b>" if saved else f"<span>{shown(say(lang, 'page.no_gain'))}</span>"
     step_ns = report.run.get("step_ns") or 0
     same = format_share(low) == format_share(high)
     share = f"−{format_share(high)}" if same else f"−{format_share(low).removesuffix(' %')} … {format_share(high)}"

@@ -8,7 +8,7 @@ from typing import Any
 from uncork.errors import UsageError
 from uncork.findings import Finding, Location
 from uncork.report import Report
-from uncork.units import format_bytes, format_quantity, format_share
+from uncork.units import format_bytes_range, format_quantity, format_share
 
 Row = Mapping[str, Any]
 
@@ -127,12 +127,20 @@ def where(location: Location) -> list[str]:
     return [part for part in parts if part]
 
 
+def saved_memory(finding: Finding, between: str = "…") -> str:
+    """Return the range of memory that a finding frees, empty where none is known."""
+    high = finding.params.get("saved_bytes")
+    if not isinstance(high, int) or not high:
+        return ""
+    low = finding.params.get("saved_low_bytes")
+    return f"−{format_bytes_range(low if isinstance(low, int) else high, high, between)}"
+
+
 def gain(finding: Finding) -> str:
     """Return what a finding is worth as a range of the step, else the memory it frees; nothing where not estimated."""
     low, high = finding.gain.low, finding.gain.high
     if high <= 0:
-        saved = finding.params.get("saved_bytes")
-        return f"−{format_bytes(saved)}" if isinstance(saved, int) and saved else ""
+        return saved_memory(finding)
     if format_share(low) == format_share(high):
         return f"−{format_share(high)}"
     return f"−{format_share(low).removesuffix(' %')}…{format_share(high)}"

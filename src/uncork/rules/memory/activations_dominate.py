@@ -20,6 +20,7 @@ def activations_dominate(memory: Ranks[SnapshotMemory]) -> Cost | None:
     held_share = held_bytes / max(mine.peak_bytes, 1)
     if mine.peak_bytes < WORTH_BYTES or held_share < PEAK_SHARE:
         return None
+    backward = bool(_temporary_bytes(mine))
     held = [one for one in mine.peak_owners if one.category in ("activation", "temporary")]
     owner = next((one for one in held if one.location.file), held[0] if held else None)
     saving, checkpoint = best_saving(mine, *_ADVICE_OF), best_saving(mine, "checkpointing", "checkpointing_calls")
@@ -35,6 +36,7 @@ def activations_dominate(memory: Ranks[SnapshotMemory]) -> Cost | None:
             Evidence("peak_bytes", mine.peak_bytes, "bytes"),
         ),
         params={
+            "held": f"@memory.held.{'with_temporaries' if backward else 'activations'}",
             "held_bytes": held_bytes,
             "held_share": held_share,
             "peak_bytes": mine.peak_bytes,
@@ -47,5 +49,9 @@ def activations_dominate(memory: Ranks[SnapshotMemory]) -> Cost | None:
 
 def _held_bytes(memory: SnapshotMemory) -> int:
     """Return the activations, and at a peak in the backward pass its own intermediates: they are of the same size."""
-    held = memory.peak_categories.get("activation", 0)
-    return held + (memory.peak_categories.get("temporary", 0) if memory.peak_phase == "backward" else 0)
+    return memory.peak_categories.get("activation", 0) + _temporary_bytes(memory)
+
+
+def _temporary_bytes(memory: SnapshotMemory) -> int:
+    """Return the backward pass's own intermediates at the peak, none where it lies elsewhere."""
+    return memory.peak_categories.get("temporary", 0) if memory.peak_phase == "backward" else 0
