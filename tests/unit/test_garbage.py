@@ -12,6 +12,7 @@ from uncork.events import Kind
 from uncork.measure import Rank
 from uncork.measure.garbage import Garbage
 from uncork.recording import Collected, RunInfo
+from uncork.report import finding_texts
 from uncork.testing import sketch
 
 STEPS = "steps 4 x 10ms\n  main 0ms..9.9ms aten::mm\n"
@@ -51,3 +52,18 @@ def test_a_single_long_collection_is_no_habit() -> None:
     (recording,) = sketch(STEPS)
     told = Collected(20, 2_000_000_000, 60, 300_000_000, 290_000_000)
     assert not outcome("garbage-collection", [replace(recording, run=RunInfo(garbage=told))])
+
+
+def test_the_finding_says_whose_time_it_is_and_who_collects() -> None:
+    """15 % of all watched steps, by Python itself; a trace's own calls of gc.collect are of the recorded steps."""
+    (recording,) = sketch(STEPS)
+    told = Collected(20, 2_000_000_000, 60, 300_000_000, 10_000_000)
+    (one,) = outcome("garbage-collection", [replace(recording, run=RunInfo(garbage=told))])
+    assert one.location.op == "Python GC"
+    assert finding_texts(one, "en")["title"] == "Python's garbage collector takes 15 % of the time of all steps watched"
+    assert "not only of the profiled ones" in finding_texts(one, "en")["because"]
+    assert "不只是" in finding_texts(one, "zh")["because"]
+    calls = "with stacks\nsteps 4 x 10ms\n  main 0ms..5ms aten::mm\n  main 5ms..9ms <built-in function collect>\n"
+    (called,) = outcome("garbage-collection", sketch(calls))
+    assert called.location.op == "gc.collect"
+    assert finding_texts(called, "en")["title"] == "Python's garbage collector takes 40 % of each step"
