@@ -181,3 +181,12 @@ def test_a_name_of_a_file_commands_no_terminal(capsys):
     """Escapes in a path are not printed."""
     assert main(["analyze", "no\x1b[31m\u202esuch.json"]) == 2
     assert "no\ufffd[31m\ufffdsuch.json: is not there" in capsys.readouterr().err
+
+
+def test_stacks_that_are_a_pipe_or_a_device_are_not_waited_for(tmp_path):
+    """A pipe in place of the sampled stacks would hang forever, a device without end fill the memory."""
+    folder = _run_folder(tmp_path / "run", {})
+    os.mkfifo(folder / "rank0" / "stacks.json")
+    (folder / "rank0" / "stacks-1.json").symlink_to("/dev/zero")
+    (recording,) = read(folder)
+    assert recording.stacks == ()

@@ -214,7 +214,7 @@ def _samples(path: Path) -> SampleTable | None:
 def _stacks(home: Path) -> tuple[StackSample, ...]:
     """Return the sampled frames of the main process and of all workers, like ones counted together."""
     counts: defaultdict[tuple[str, str, int, str], int] = defaultdict(int)
-    for path in sorted(home.glob("stacks*.json")):
+    for path in sorted(filter(Path.is_file, home.glob("stacks*.json"))):
         try:
             rows = json.loads(_text(path))
             for row in rows:
