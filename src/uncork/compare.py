@@ -50,6 +50,8 @@ class Comparison:
         noise_share: How far the two medians may lie apart by chance (two standard errors, as a share of before);
             None where a side has fewer than four steps.
         measured_without_profiler: Both step times come from steps no profiler watched.
+        watched: The step that ledger and operators describe, where it moved otherwise than the step time.
+        unlike: What differs beside the change (``device processor program ranks``), before and after.
         verdict: Bottleneck before and after.
         busy_share: Device (or operator) busy share before and after, None where unknown.
         ledger: Causes, largest change first.
@@ -62,6 +64,8 @@ class Comparison:
     step: Change
     noise_share: float | None
     measured_without_profiler: bool
+    watched: Change | None
+    unlike: tuple[tuple[str, str, str], ...]
     verdict: tuple[Bottleneck, Bottleneck]
     busy_share: tuple[float | None, float | None]
     ledger: tuple[Change, ...]
@@ -130,11 +134,14 @@ def compare(before: Report, after: Report) -> Comparison:
     quiet = _quiet_steps(before), _quiet_steps(after)
     bare = None not in quiet
     was_step, now_step = quiet if bare else (_recorded_steps(before), _recorded_steps(after))
+    step = Change("step", was_step.median_ns, now_step.median_ns) if was_step and now_step else Change("step", 0, 0)
     was, now = _by_place(before.findings), _by_place(after.findings)
     return Comparison(
-        step=Change("step", was_step.median_ns, now_step.median_ns) if was_step and now_step else Change("step", 0, 0),
+        step=step,
         noise_share=_noise_share(was_step, now_step),
         measured_without_profiler=bare,
+        watched=_watched(before, after, step, _noise_share(was_step, now_step)) if bare else None,
+        unlike=_unlike(before, after),
         verdict=(before.verdict.bottleneck, after.verdict.bottleneck),
         busy_share=(before.run.get("busy_share"), after.run.get("busy_share")),
         ledger=_changes(
@@ -149,6 +156,38 @@ def compare(before: Report, after: Report) -> Comparison:
         new=tuple(finding for key, finding in now.items() if key not in was),
         kept=tuple(finding for key, finding in now.items() if key in was),
     )
+
+
+def _watched(before: Report, after: Report, step: Change, noise_share: float | None) -> Change | None:
+    """Return the recorded step where it moved the other way than the one without a profiler, or not as far.
+
+    As far is what chance allows for the four medians together.
+    """
+    watched = Change("step", before.run.get("step_ns") or 0, after.run.get("step_ns") or 0)
+    if not watched.before_ns or not watched.after_ns:
+        return None
+    recorded_noise = _noise_share(_recorded_steps(before), _recorded_steps(after))
+    chance = math.hypot(noise_share or 0, recorded_noise or 0)
+    apart = abs(watched.difference_ns / watched.before_ns - step.difference_ns / step.before_ns)
+    return watched if watched.difference_ns * step.difference_ns < 0 or apart > chance else None
+
+
+def _unlike(before: Report, after: Report) -> tuple[tuple[str, str, str], ...]:
+    """Return what two runs differ in that makes them two jobs rather than one job changed; unknown is no difference."""
+    was, now = _job(before.run), _job(after.run)
+    return tuple((what, was[what], now[what]) for what in was if was[what] and now[what] and was[what] != now[what])
+
+
+def _job(run: Mapping[str, Any]) -> dict[str, str]:
+    names = [str(one.get("name") or "") for one in run.get("devices", ())]
+    words = [str(word) for word in run.get("command", ())]
+    program = next((word for word in words if word != "-m"), "")
+    return {
+        "device": "CPU" if run.get("on_device") is False else names[0] if names and run.get("on_device") else "",
+        "processor": str(run.get("host", {}).get("cpu") or ""),
+        "program": program.replace("\\", "/").rpartition("/")[2],
+        "ranks": str(len(run.get("ranks", ()))),
+    }
 
 
 def _by_place(findings: Sequence[Finding]) -> dict[tuple[str, str | None, str | None], Finding]:
@@ -229,6 +268,8 @@ def to_json(comparison: Comparison, lang: str) -> dict[str, Any]:
         "step": {**asdict(comparison.step), "change_share": comparison.step_change_share},
         "noise_share": comparison.noise_share,
         "measured_without_profiler": comparison.measured_without_profiler,
+        "recorded_step": comparison.watched and asdict(comparison.watched),
+        "unlike": [dict(zip(("what", "before", "after"), one, strict=True)) for one in comparison.unlike],
         "verdict": {"before": comparison.verdict[0].value, "after": comparison.verdict[1].value},
         "busy_share": {"before": comparison.busy_share[0], "after": comparison.busy_share[1]},
         "ledger": [asdict(change) for change in comparison.ledger],

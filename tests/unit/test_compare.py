@@ -9,7 +9,10 @@ from tests.unit.reports import MS, starved_report, with_step
 from uncork.cli import main
 from uncork.compare import compare, dumps, load
 from uncork.findings import Bottleneck, Location
+from uncork.render import Options
 from uncork.render.comparison import render_comparison
+from uncork.render.comparison_markdown import render_comparison_markdown
+from uncork.render.html import render_compared
 from uncork.report import LedgerEntry
 from uncork.report import dumps as dump_report
 
@@ -110,6 +113,59 @@ def test_the_gate_says_what_it_did(tmp_path, capsys, *, after_ms, limit, code, s
     assert line.startswith(f"uncork: {says}")
     assert main([*gate, "--lang", "zh"]) == code
     assert capsys.readouterr().err.startswith("uncork: 门槛：")
+
+
+def _run(baseline_ms, recorded_ms, **facts):
+    """Return the report of a run: its steps without a profiler, as long as each other, and its recorded ones."""
+    windows = [{"name": "baseline", "steps": 9, "median_step_ns": baseline_ms * MS, "spread_share": 0.0}]
+    report = with_step(starved_report(), recorded_ms * MS)
+    return replace(report, run={**report.run, "step_ns": recorded_ms * MS, "windows": windows, **facts})
+
+
+@pytest.mark.parametrize(
+    ("recorded_ms", "told"),
+    [
+        (68, True),  # slower under a profiler, faster without
+        (43, True),  # 2 % faster only: chance allows 4.7 % of the difference to the 22 % without
+        (34, False),  # 23 % faster
+    ],
+)
+def test_rows_from_steps_that_moved_otherwise_are_said_to_be(recorded_ms, told):
+    """Without a profiler 72 ms became 56, 22 % less; where the recorded 44 ms moved as far, nothing needs saying."""
+    after = _run(56, recorded_ms)
+    comparison = compare(_run(72, 44), after)
+    recorded = {"name": "step", "before_ns": 44 * MS, "after_ns": recorded_ms * MS}
+    assert json.loads(dumps(comparison, "en"))["recorded_step"] == (recorded if told else None)
+    for lang, says in (("en", "from the steps that a profiler watched"), ("zh", "取自分析器开启时的步")):
+        for text in (
+            render_comparison(comparison, lang, width=200),
+            render_comparison_markdown(comparison, lang),
+            render_compared(after, comparison, Options(lang=lang)).partition("page-data")[0],
+        ):
+            assert (says in text) is told
+
+
+def test_two_jobs_are_not_taken_for_one_job_changed():
+    """Another device, processor, program and number of ranks are named in a line; the same, or unknown, are not."""
+    cpu = _run(72, 44, command=["a/train.py", "-x"], host={"cpu": "EPYC"})
+    gpu = _run(
+        72,
+        44,
+        command=["-m", "pkg.main"],
+        host={"cpu": "Xeon"},
+        ranks=[0, 1],
+        on_device=True,
+        devices=[{"name": "V100"}],
+    )
+    both = compare(cpu, gpu)
+    line = (
+        "The two differ in device (CPU / V100), processor (EPYC / Xeon), program (train.py / pkg.main), "
+        "number of ranks (1 / 2): the ratio is not one change's alone."
+    )
+    assert line in render_comparison(both, "en", width=300)
+    assert "两者不同之处：设备（CPU / V100）、处理器" in render_comparison(both, "zh", width=300)
+    assert json.loads(dumps(both, "en"))["unlike"][0] == {"what": "device", "before": "CPU", "after": "V100"}
+    assert compare(cpu, _run(72, 44, command=["b/train.py"], on_device=None, host={})).unlike == ()
 
 
 def test_saved_reports_can_be_compared(tmp_path):

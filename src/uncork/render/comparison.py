@@ -42,6 +42,8 @@ def _parts(comparison: Comparison, lang: str, top: int) -> Iterator[RenderableTy
     yield ""
     yield Text(say(lang, sentence.id, sentence.params), style=style)
     yield Text(comparison_notes(comparison, lang), style="dim")
+    for caution in comparison_cautions(comparison, lang):
+        yield Text.assemble(("! ", "bold yellow"), (caution, "yellow"))
     for title, changes, prefix in (
         ("compare.ledger", comparison.ledger, "cause."),
         ("compare.operators", comparison.operators, ""),
@@ -67,6 +69,19 @@ def comparison_notes(comparison: Comparison, lang: str) -> str:
         notes.append(say(lang, "compare.noise_known", {"noise_share": comparison.noise_share}))
     notes.append(say(lang, "compare.bare" if comparison.measured_without_profiler else "compare.watched"))
     return " · ".join(notes)
+
+
+def comparison_cautions(comparison: Comparison, lang: str) -> Iterator[str]:
+    """Yield what would mislead a reader: two jobs instead of one, rows that come from other steps than the ratio."""
+    if comparison.unlike:
+        parts = [
+            say(lang, "compare.unlike.one", {"what": say(lang, f"compare.unlike.{what}"), "before": was, "after": now})
+            for what, was, now in comparison.unlike
+        ]
+        yield say(lang, "compare.unlike", {"what": say(lang, "ui.comma").join(parts)})
+    if comparison.watched is not None:
+        step = comparison.watched
+        yield say(lang, "compare.rows_watched", {"before_ns": step.before_ns, "after_ns": step.after_ns})
 
 
 def _changes(changes: Sequence[Change], prefix: str, lang: str) -> Table:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from uncork.compare import Comparison
 from uncork.locale import say
-from uncork.render.comparison import comparison_notes
+from uncork.render.comparison import comparison_cautions, comparison_notes
 from uncork.render.controls import shown
 from uncork.render.markdown import escape, table_lines
 from uncork.report import finding_texts, spell
@@ -20,6 +20,9 @@ def _lines(comparison: Comparison, lang: str, top: int) -> Iterator[str]:
     yield f"### {escape(spell(comparison.sentence, lang))}"
     yield ""
     yield escape(comparison_notes(comparison, lang))
+    for caution in comparison_cautions(comparison, lang):
+        yield ""
+        yield f"⚠ {escape(caution)}"
     head = [say(lang, f"compare.{column}") for column in ("before", "after", "change")]
     for title, changes, prefix in (
         ("compare.ledger", comparison.ledger, "cause."),

@@ -11,7 +11,7 @@ from uncork.locale import LANGUAGES, say
 from uncork.measure.views.flame_view import FlameView
 from uncork.measure.views.timeline_view import TimelineView
 from uncork.render import Options
-from uncork.render.comparison import comparison_notes
+from uncork.render.comparison import comparison_cautions, comparison_notes
 from uncork.render.first_screen import first_screen, shown
 from uncork.render.page_data import as_script, page_data, ranks_of_page
 from uncork.report import Report, spell
@@ -109,8 +109,9 @@ def _compared(comparison: Comparison | None, lang: str) -> str:
     """Return the sentence of a comparison for the head of the first screen, or nothing."""
     if comparison is None:
         return ""
-    sentence, notes = spell(comparison.sentence, lang), comparison_notes(comparison, lang)
-    return f'<section class="compared"><h2>{shown(sentence)}</h2><p class="muted">{shown(notes)}</p></section>\n'
+    notes = [comparison_notes(comparison, lang), *comparison_cautions(comparison, lang)]
+    told = "".join(f'<p class="muted">{shown(note)}</p>' for note in notes)
+    return f'<section class="compared"><h2>{shown(spell(comparison.sentence, lang))}</h2>{told}</section>\n'
 
 
 def _in_language(lang: str, content: str) -> str:

@@ -13,7 +13,7 @@ from uncork.locale import LANGUAGES, catalogue
 from uncork.measure.views.names import printable
 from uncork.measure.views.steps_view import StepsView
 from uncork.render.about_run import about
-from uncork.render.comparison import comparison_notes
+from uncork.render.comparison import comparison_cautions, comparison_notes
 from uncork.render.evidence import match
 from uncork.render.row_marks import reading_marks
 from uncork.render.tables import COLUMNS, place
@@ -157,7 +157,10 @@ def _compared(comparison: Comparison) -> Json:
     kinds = ("gone", "new", "kept")
     return {
         "sentence": {lang: spell(comparison.sentence, lang) for lang in LANGUAGES},
-        "notes": {lang: comparison_notes(comparison, lang) for lang in LANGUAGES},
+        "notes": {
+            lang: " · ".join([comparison_notes(comparison, lang), *comparison_cautions(comparison, lang)])
+            for lang in LANGUAGES
+        },
         "ledger": [{**asdict(one), "name": one.name} for one in comparison.ledger],
         "operators": [{**asdict(one), "name": printable(one.name)} for one in comparison.operators[:_MOST_ROWS]],
         "findings": {
