@@ -10,6 +10,7 @@ from uncork.errors import UsageError
 from uncork.findings import Gain
 from uncork.render import Options, renderers
 from uncork.render.tables import place, top_rows
+from uncork.units import format_ns
 
 
 @pytest.mark.parametrize("width", [80, 120])
@@ -69,6 +70,21 @@ def test_markdown_says_what_each_finding_is_worth():
     assert "1. −3.00 MiB **test-rule**" in renderers()["markdown"](replace(report, findings=(freed,)), Options())
     unknown = replace(freed, params={})
     assert "1. **test-rule**" in renderers()["markdown"](replace(report, findings=(unknown,)), Options())
+
+
+@pytest.mark.parametrize(("bare_ms", "told"), [(72, True), (109, False), (91, False), (89, True)])
+def test_steps_that_take_otherwise_without_a_profiler_are_told_beside_the_recorded(bare_ms, told):
+    """The recorded steps take 99 ms: within a tenth of 109 and 91 ms, but not of 72 and 89 ms."""
+    windows = [{"name": "baseline", "steps": 9, "median_step_ns": bare_ms * 1_000_000, "overhead_ratio": 1.0}]
+    report = replace(starved_report(), run={**starved_report().run, "windows": windows})
+    for lang, recorded, bare in (
+        ("en", "5 steps, median 99.0 ms", f" · {format_ns(bare_ms * 1_000_000)} without a profiler"),
+        ("zh", "5 步，中位数 99.0 ms", f" · 未开分析器时 {format_ns(bare_ms * 1_000_000)}"),
+    ):
+        for form in ("terminal", "html"):
+            text = renderers()[form](report, Options(lang=lang, width=200))
+            assert recorded in text
+            assert (recorded + bare in text) is told
 
 
 def test_rules_are_counted_without_a_plural():

@@ -12,7 +12,7 @@ from uncork.findings import Evidence, Finding, Location
 from uncork.locale import say
 from uncork.measure.views.names import printable
 from uncork.render.evidence import view_of
-from uncork.render.tables import place, saved_memory
+from uncork.render.tables import place, saved_memory, step_facts
 from uncork.report import LedgerEntry, Report, finding_texts, spell
 from uncork.units import format_ns, format_quantity, format_share
 
@@ -75,6 +75,10 @@ def _verdict(report: Report, lang: str) -> Iterator[str]:
     if verdict.would_be_wrong_if:
         yield f'<div class="wrong"><h2>{shown(say(lang, "ui.wrong_if"))}</h2><ul>'
         yield from (f"<li>{shown(spell(one, lang))}</li>" for one in verdict.would_be_wrong_if)
+        yield "</ul></div>"
+    if lines := report.to_record(lang):
+        yield f'<div class="wrong"><h2>{shown(say(lang, "ui.to_record"))}</h2><ul>'
+        yield from (f"<li>{prose(line)}</li>" for line in lines)
         yield "</ul></div>"
     yield from _thresholds(report, lang)
     yield "</section>"
@@ -150,15 +154,7 @@ def _worked_first(ledger: tuple[LedgerEntry, ...]) -> list[LedgerEntry]:
 
 def _step_facts(report: Report, lang: str) -> Iterator[str]:
     run = report.run
-    facts = []
-    if run.get("marked_steps") and run.get("median_step_ns"):
-        facts.append(
-            say(
-                lang,
-                "ui.step" if run["steps"] == 1 else "ui.steps",
-                {"steps": run["steps"], "median_ns": run["median_step_ns"]},
-            )
-        )
+    facts = step_facts(run, lang)
     if run.get("p95_step_ns") and run.get("marked_steps"):
         facts.append(f"p95 {format_ns(run['p95_step_ns'])}")
     if run.get("busy_share") is not None:

@@ -7,10 +7,14 @@ from typing import Any
 
 from uncork.errors import UsageError
 from uncork.findings import Finding, Location
+from uncork.locale import say
 from uncork.report import Report
 from uncork.units import format_bytes_range, format_quantity, format_share
 
 Row = Mapping[str, Any]
+
+_OTHERWISE_SHARE = 0.1
+"""Recorded steps that last this much longer or shorter than those without a profiler are told beside them."""
 
 # Columns by table, most telling first; a column without any value in the rows is left out.
 COLUMNS: dict[str, tuple[str, ...]] = {
@@ -134,6 +138,20 @@ def saved_memory(finding: Finding, between: str = "…") -> str:
         return ""
     low = finding.params.get("saved_low_bytes")
     return f"−{format_bytes_range(low if isinstance(low, int) else high, high, between)}"
+
+
+def step_facts(run: Mapping[str, Any], lang: str) -> list[str]:
+    """Return how many steps were recorded and how long they took, and what they take when no profiler watches them."""
+    if not run.get("marked_steps") or not run.get("median_step_ns"):
+        return []
+    recorded_ns = run["median_step_ns"]
+    facts = [
+        say(lang, "ui.step" if run["steps"] == 1 else "ui.steps", {"steps": run["steps"], "median_ns": recorded_ns})
+    ]
+    bare_ns = next((one["median_step_ns"] for one in run.get("windows", ()) if one["name"] == "baseline"), None)
+    if bare_ns and abs(recorded_ns - bare_ns) > _OTHERWISE_SHARE * bare_ns:
+        facts.append(say(lang, "ui.bare_step", {"bare_ns": bare_ns}))
+    return facts
 
 
 def gain(finding: Finding) -> str:

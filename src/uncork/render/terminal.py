@@ -15,7 +15,7 @@ from uncork.locale import say
 from uncork.render import Options
 from uncork.render.controls import print_parts
 from uncork.render.memory_text import memory_parts
-from uncork.render.tables import COLUMNS, TEXT_COLUMNS, cell, fitting, gain, shown_columns, top_rows, where
+from uncork.render.tables import COLUMNS, TEXT_COLUMNS, cell, fitting, gain, shown_columns, step_facts, top_rows, where
 from uncork.report import LedgerEntry, Report, finding_texts, spell
 from uncork.units import format_ns, format_quantity, format_share
 
@@ -73,6 +73,7 @@ def _parts(report: Report, options: Options) -> Iterator[RenderableType]:
         for name in COLUMNS:
             yield from _table(report, name, options)
     yield from _doubts(report, options)
+    yield from _to_record(report, options)
     yield from _next(report, options)
 
 
@@ -93,14 +94,7 @@ def _facts(report: Report, options: Options) -> Text:
     if report.verdict.contributing:
         names = say(lang, "ui.comma").join(say(lang, f"class.{one.value}") for one in report.verdict.contributing)
         facts.append(say(lang, "ui.contributing", {"classes": names}))
-    if run.get("marked_steps"):
-        facts.append(
-            say(
-                lang,
-                "ui.step" if run["steps"] == 1 else "ui.steps",
-                {"steps": run["steps"], "median_ns": run["median_step_ns"]},
-            )
-        )
+    facts += step_facts(run, lang)
     if len(run.get("ranks", ())) > 1:
         facts.append(say(lang, "ui.ranks", {"ranks": len(run["ranks"])}))
     device = next((one["name"] for one in run.get("devices", ()) if one["name"]), None)
@@ -275,11 +269,22 @@ def _doubts(report: Report, options: Options) -> Iterator[RenderableType]:
                 yield Padding(Text(f"{lack.rule}: {how}", style="dim"), (0, 0, 0, 2))
 
 
+def _to_record(report: Report, options: Options) -> Iterator[RenderableType]:
+    """Yield what to record where that would make an uncertain answer sure."""
+    lines = report.to_record(options.lang)
+    if lines:
+        yield ""
+        yield Text(say(options.lang, "ui.to_record"), style="bold")
+        yield from (Padding(Text("· " + line), (0, 0, 0, 2)) for line in lines)
+
+
 def _next(report: Report, options: Options) -> Iterator[RenderableType]:
     lang = options.lang
     yield ""
     yield Rule(style="dim", characters="─")
     steps = []
+    if report.verdict.summary.id == "verdict.undetermined.no-timeline":
+        steps.append("uncork run script.py")
     if options.run:
         steps.append(f"uncork open {options.run}")
     if report.findings:
