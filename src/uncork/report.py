@@ -1,6 +1,7 @@
 """Report: all that renderers and `compare` see; to and from JSON (schema 1, additive changes only)."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -94,6 +95,14 @@ class Report:
     def gains_overlap(self) -> bool:
         """Return whether the findings promise more than there is: then the same time is in several of them."""
         return sum(finding.gain.high for finding in self.findings) > 1
+
+    def to_record(self, lang: str) -> list[str]:
+        """Return what to record so that an answer too uncertain to give becomes one, what most rules lack first."""
+        if self.verdict.summary.id != "verdict.undetermined.unsure":
+            return []
+        lacks = Counter(what for lack in self.not_assessed if self.applies(lack) for what in lack.missing)
+        lacks.setdefault("longer", 0)  # more steps make any answer surer
+        return list(dict.fromkeys(self.how_to_record(what, lang) for what, _ in lacks.most_common()))
 
     def how_to_record(self, what: str, lang: str) -> str:
         """Return what to do so that the next recording has something; in the words of `uncork run` for its own."""

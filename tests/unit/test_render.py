@@ -7,7 +7,8 @@ import pytest
 
 from tests.unit.reports import starved_report
 from uncork.errors import UsageError
-from uncork.findings import Gain
+from uncork.findings import Bottleneck, Gain, Message
+from uncork.locale import say
 from uncork.render import Options, renderers
 from uncork.render.tables import place, top_rows
 from uncork.units import format_ns
@@ -103,3 +104,33 @@ def test_places_are_short():
     assert place("train.py", 3, "step") == "train.py:3 step"
     assert place("/a/very/long/path/that/nobody/wants/to/read/pkg/mod.py", 3, None) == "…/pkg/mod.py:3"
     assert place(None, None, "f") == "f"
+
+
+@pytest.mark.parametrize("form", ["terminal", "markdown", "html"])
+@pytest.mark.parametrize(("lang", "heading", "how"), [
+    ("en", "What to record", "Record shapes: record_shapes"),
+    ("zh", "应记录什么", "请记录形状：record_shapes"),
+])  # fmt: skip
+def test_an_answer_too_uncertain_lists_what_to_record(form: str, lang: str, heading: str, how: str):
+    """What the rules lack, and more steps, are in every form; a sure answer has no such list."""
+    sure = starved_report()
+    summary = Message("verdict.undetermined.unsure", {"sure_share": 0.3, "share": 0.2})
+    unsure = replace(sure, verdict=replace(sure.verdict, bottleneck=Bottleneck.UNDETERMINED, summary=summary))
+    text = renderers()[form](unsure, Options(lang=lang, width=120)).replace("\\", "")
+    assert heading in text
+    assert how in text
+    assert "schedule(wait=1, warmup=1, active=3)" in text
+    assert unsure.to_record(lang)[-1] == unsure.how_to_record("longer", lang)
+    assert heading not in renderers()["terminal"](sure, Options(lang=lang))
+    assert sure.to_record(lang) == []
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_without_a_timeline_the_next_step_is_to_record_one(lang: str):
+    """The sentence and the last lines name the command, first of all."""
+    report = starved_report()
+    summary = Message("verdict.undetermined.no-timeline")
+    bare = replace(report, verdict=replace(report.verdict, bottleneck=Bottleneck.UNDETERMINED, summary=summary))
+    lines = renderers()["terminal"](bare, Options(lang=lang, width=120)).strip().splitlines()
+    assert lines[0].endswith("uncork run script.py")
+    assert next(line for line in lines if line.startswith(say(lang, "ui.next"))).endswith("uncork run script.py")

@@ -26,6 +26,9 @@ def _lines(report: Report, options: Options) -> Iterator[str]:
     for issue in report.quality:
         if issue.severity != "info":
             yield f"- ⚠ {say(lang, f'quality.{issue.id}', issue.params)}"
+    if lines := report.to_record(lang):
+        yield f"\n{say(lang, 'ui.to_record')}\n"
+        yield from (f"- {escape(line)}" for line in lines)
     if report.ledger:
         yield ""
         yield from table_lines([say(lang, "ui.step_goes"), "", ""], [
