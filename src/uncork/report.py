@@ -20,7 +20,7 @@ from uncork.findings import (
     Quality,
     Verdict,
 )
-from uncork.locale import catalogue, fill, named, say
+from uncork.locale import catalogue, fill, named, of_the_time, say
 from uncork.rules import rules
 from uncork.rules.headroom import spoken
 from uncork.rules.page import page
@@ -185,7 +185,7 @@ def finding_texts(finding: Finding, lang: str) -> Json:
     chosen = [manual.advice[one] for one in finding.advice or tuple(manual.advice) if one in manual.advice]
     return {
         "name": manual.name,
-        "title": fill(manual.title, params),
+        "title": of_the_time(fill(manual.title, params), params, lang),
         "worth": spoken(finding.params, lang),
         "because": fill(manual.because, params),
         "advice": [
@@ -229,8 +229,8 @@ def spell(message: Message, lang: str) -> str:
     params = named(message.params, lang)
     rule = rules().get(rest.removesuffix(".title")) if rest.endswith(".title") else None
     if rule is not None and rule.has_page:
-        return fill(page(rule.folder, rule.id, lang).title, params)
-    return say(lang, message.id, params)
+        return of_the_time(fill(page(rule.folder, rule.id, lang).title, params), params, lang)
+    return of_the_time(say(lang, message.id, params), params, lang)
 
 
 def dumps(report: Report, lang: str = "en") -> str:

@@ -34,6 +34,8 @@ def summary(ledgers: Sequence[StepLedger], main: Bottleneck, late: Sequence[int]
         "wait_share": wait_share,
         "wait_ns": round(wait_share * step_ns),
     }
+    if not any(ledger.marked for ledger in ledgers):
+        params["unmarked"] = True
     if late:
         return Message(f"verdict.{main.value}.{late_key(late)}", params)
     place = "device" if ledgers[0].on_device else "cpu"

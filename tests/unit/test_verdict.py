@@ -12,7 +12,9 @@ from uncork.measure import Measured, measure
 from uncork.measure.device_roofline import DeviceRoofline
 from uncork.measure.step_ledger import StepLedger
 from uncork.measure.waiting import with_waits
+from uncork.pipeline import analyze_recordings
 from uncork.quality import gate
+from uncork.report import finding_texts, from_json, spell, to_json
 from uncork.testing import sketch
 from uncork.verdict import judge
 
@@ -354,3 +356,35 @@ def test_a_crowded_machine_makes_a_verdict_on_the_cpu_less_sure_than_one_on_a_de
     on_device = verdict(*[{"gemm": 90}] * 4)
     less = verdict(*[{"compute": 90}] * 4, on_device=False, quality=crowded).confidence / on_cpu.confidence
     assert less < verdict(*[{"gemm": 90}] * 4, quality=crowded).confidence / on_device.confidence - 0.1
+
+
+@pytest.mark.parametrize(
+    ("lang", "sentence", "title"),
+    [
+        (
+            "en",
+            "Compute operators take 90 % of the time on the CPU (900 ms of 1.00 s).",
+            "aten::mm takes 90 % of the time",
+        ),
+        ("zh", "计算算子占 CPU 上全程时间的 90 %（1.00 s 中的 900 ms）。", "aten::mm 占全程的 90 %"),
+    ],
+)
+def test_without_steps_texts_speak_of_the_time(lang: str, sentence: str, title: str) -> None:
+    """900 of 1,000 ms are products: of the time where no step is marked, of each step where some are; from JSON too."""
+    bare = analyze_recordings(
+        sketch("steps 1 x 1000ms unmarked\n  main 0ms..1ms x900 every 1ms aten::mm\n  main 999.9ms..1000ms aten::add\n")
+    )
+    bare = from_json(to_json(bare))
+    (found,) = [one for one in bare.findings if one.rule == "dominant-operator"]
+    assert spell(bare.verdict.summary, lang) == sentence
+    assert finding_texts(found, lang)["title"] == title
+    marked = analyze_recordings(sketch("steps 20 x 10ms\n  main 0ms..9ms aten::mm\n"))
+    words = {"en": "of each step", "zh": "每步时间"}
+    assert words[lang] in spell(marked.verdict.summary, lang)
+
+
+def test_english_sentences_about_each_step_have_a_form_without_steps() -> None:
+    """The phrase that is replaced is in every sentence of a verdict that speaks of each step."""
+    texts = [text for key, text in catalogue("en").items() if key.startswith("verdict.") and "each step" in text]
+    assert len(texts) > 30
+    assert all(text.count("each step") == text.count("of each step") for text in texts)

@@ -46,6 +46,17 @@ def named(params: Mapping[str, object], lang: str) -> dict[str, object]:
     }
 
 
+def of_the_time(text: str, params: Mapping[str, object], lang: str) -> str:
+    """Return a text that speaks of each step as one about all the time, where its parameters say `unmarked`.
+
+    One phrase of each language says it in all sentences and titles, so none needs a second form.
+    """
+    if params.get("unmarked"):
+        for phrase in catalogue(lang)["wording.each_step"].split("|"):
+            text = text.replace(phrase, catalogue(lang)["wording.the_time"])
+    return text
+
+
 def default_language() -> str:
     """Return ``zh`` where the environment asks for Chinese, else ``en``."""
     for name in ("LC_ALL", "LC_MESSAGES", "LANG"):

@@ -31,7 +31,8 @@ def _lines(report: Report, options: Options) -> Iterator[str]:
         yield from (f"- {escape(line)}" for line in lines)
     if report.ledger:
         yield ""
-        yield from table_lines([say(lang, "ui.step_goes"), "", ""], [
+        goes = say(lang, "ui.step_goes" if report.run.get("marked_steps") else "ui.window_goes")
+        yield from table_lines([goes, "", ""], [
             [say(lang, f"cause.{entry.cause}"), format_ns(entry.ns_per_step), format_share(entry.share)]
             for entry in report.ledger
         ])  # fmt: skip

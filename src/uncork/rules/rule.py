@@ -9,6 +9,7 @@ from pathlib import Path
 from uncork.findings import Bottleneck, Cost, Finding, Gain, NotAssessed
 from uncork.measure import Measured, Measurement, Missing, MissingEvidence, Ranks
 from uncork.measure.machine import Machine
+from uncork.measure.step_ledger import StepLedger
 
 Outcome = Cost | Iterable[Cost] | None
 Predicate = Callable[..., Outcome]
@@ -68,7 +69,11 @@ class Rule:
             return NotAssessed(self.id, lack.what)
         machine = ranks[able[0]].get(Machine)
         accelerator = machine.accelerator if isinstance(machine, Machine) else "cuda"
-        return [self._finding(cost, step_ns, accelerator) for cost in costs]
+        shared: dict[str, object] = {"accelerator": accelerator}
+        ledger = ranks[able[0]].get(StepLedger)
+        if isinstance(ledger, StepLedger) and not ledger.marked:
+            shared["unmarked"] = True  # titles then speak of the time, not of each step
+        return [self._finding(cost, step_ns, shared) for cost in costs]
 
     @staticmethod
     def _gather(
@@ -80,7 +85,7 @@ class Rule:
             return None
         return Ranks([value for value in values if not isinstance(value, Missing)], [numbers[place] for place in able])
 
-    def _finding(self, cost: Cost, step_ns: int, accelerator: str) -> Finding:
+    def _finding(self, cost: Cost, step_ns: int, shared: Mapping[str, object]) -> Finding:
         share = min(cost.ns_per_step / step_ns, 1.0) if step_ns else 0.0
         # Of a rank that stands out the shares are of its own step: nothing gives back more than it costs.
         most = share if cost.ns_per_step else 1.0
@@ -94,7 +99,7 @@ class Rule:
             location=cost.location,
             evidence=cost.evidence,
             advice=cost.advice,
-            params={"cost_ns": cost.ns_per_step, "share": share, "accelerator": accelerator, **cost.params},
+            params={"cost_ns": cost.ns_per_step, "share": share, **shared, **cost.params},
         )
 
 
