@@ -7,7 +7,7 @@ import torch
 from torch import distributed, nn
 from torch.utils.data import DataLoader, TensorDataset
 
-BATCHES = 40
+BATCHES = 170
 
 
 def train(lengths):
