@@ -51,7 +51,7 @@ PAIRS = {
     "one_worker": Pair("too-few-workers", None, ("__getitem__",)),  # six workers need some of the cores
     "workers_beyond_cores": Pair("too-many-workers", None),  # how much it costs depends on the cores
     "uneven_shards": Pair("straggling-worker", 0.7),
-    "many_small_tensors": Pair("slow-handover", 0.7),
+    "many_small_tensors": Pair("slow-handover", None),  # the workers' time, which the step hides where cores are free
     "packed_items": Pair("slow-decode", 0.7, ("decode",)),
     "long_sequences": Pair("quadratic-attention", 0.7, ("forward",)),
     "threads_beyond_cores": Pair("cpu-threads-oversubscribed", None),  # likewise
