@@ -20,6 +20,7 @@ class Garbage:
 
     def __init__(self) -> None:
         self.is_timed = False
+        self.marked = 0
         self.collections = [0, 0, 0]
         self.dur_ns = self.longest_ns = 0
         self.steps = self.steps_ns = 0
@@ -67,6 +68,7 @@ class Garbage:
                 if self._trace is not None and self._trace.on:
                     self._open = self._region(REGION)
                     self._open.__enter__()
+                    self.marked += 1
                 self._begun_ns = time.perf_counter_ns()
                 return
             took_ns = time.perf_counter_ns() - self._begun_ns
