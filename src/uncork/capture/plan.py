@@ -65,7 +65,7 @@ def stages(options: CaptureOptions, *, loader_depth: int, aligned: bool) -> list
         Stage("functions", 2, 1, LONG_STEP_NS),
         Stage("deep", 1, 1, 0),
         Stage("settle", settle, 1, 4 * LONG_STEP_NS),
-        Stage("baseline2", 3, 1, 2 * LONG_STEP_NS),
+        Stage("baseline2", 4, 1, 2 * LONG_STEP_NS),
     ]
     second = [
         Stage("settle", settle, 1, 4 * LONG_STEP_NS, 2),
