@@ -175,7 +175,15 @@ def _watched(before: Report, after: Report, step: Change, noise_share: float | N
 def _unlike(before: Report, after: Report) -> tuple[tuple[str, str, str], ...]:
     """Return what two runs differ in that makes them two jobs rather than one job changed; unknown is no difference."""
     was, now = _job(before.run), _job(after.run)
+    if _model(before.run) == _model(after.run) != ("", None):
+        was["program"] = now["program"] = ""  # another version of the script, under a name of its own
     return tuple((what, was[what], now[what]) for what in was if was[what] and now[what] and was[what] != now[what])
+
+
+def _model(run: Mapping[str, Any]) -> tuple[str, int | None]:
+    """Return class and number of parameters of the model, ("", None) where the recorder did not see one."""
+    settings = run.get("settings") or {}
+    return str(settings.get("model") or ""), settings.get("parameters")
 
 
 def _job(run: Mapping[str, Any]) -> dict[str, str]:

@@ -168,6 +168,27 @@ def test_two_jobs_are_not_taken_for_one_job_changed():
     assert compare(cpu, _run(72, 44, command=["b/train.py"], on_device=None, host={})).unlike == ()
 
 
+def test_a_fixed_copy_of_a_script_is_no_other_job():
+    """slow.py and fixed.py train the same model of 836 parameters: one job; with another model they are two."""
+    slow, fixed, other = (
+        _run(72, 44, command=[name], settings={"model": "Net", "parameters": count})
+        for name, count in (("slow.py", 836), ("fixed.py", 836), ("other.py", 99))
+    )
+    assert compare(slow, fixed).unlike == ()
+    assert compare(slow, other).unlike == (("program", "slow.py", "other.py"),)
+
+
+def test_figures_are_whole_where_room_is_short():
+    """At 80 and at 60 columns names give way: no figure ends in an ellipsis."""
+    report = starved_report()
+    rows = [{"name": f"aten::{'long_' * 12}{place}", "cpu_self_ns": 1_780_000 * place} for place in (1, 2)]
+    before, after = (replace(report, tables={"operators": part}) for part in (rows[:1], rows[1:]))
+    for width in (60, 80):
+        text = render_comparison(compare(before, after), "en", width=width)
+        assert "1.78 ms" in text
+        assert "+3.56 ms" in text
+
+
 def test_saved_reports_can_be_compared(tmp_path):
     """A JSON report on disk loads as it was; a comparison can be written as JSON."""
     path = tmp_path / "report.json"

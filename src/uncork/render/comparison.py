@@ -86,7 +86,7 @@ def comparison_cautions(comparison: Comparison, lang: str) -> Iterator[str]:
 
 def _changes(changes: Sequence[Change], prefix: str, lang: str) -> Table:
     table = Table(box=None, padding=(0, 2), pad_edge=True, header_style="dim")
-    table.add_column("", no_wrap=True, overflow="ellipsis", max_width=46)
+    table.add_column("", overflow="ellipsis", max_width=46)  # where room is short names give way, never figures
     for column in ("compare.before", "compare.after", "compare.change"):
         table.add_column(say(lang, column), justify="right", no_wrap=True)
     for change in changes:
