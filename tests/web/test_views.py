@@ -24,6 +24,14 @@ from uncork.units import format_bytes
 
 pytestmark = pytest.mark.web
 MS = 1_000_000
+HOLDERS = """
+snapshot reserved 8GiB
+snapshot alloc weight 1GiB model.py:8:__init__
+snapshot alloc kept 3GiB model.py:31:forward
+snapshot free kept torch::autograd::Engine::thread_main
+snapshot step AdamW
+snapshot alloc moment 2GiB torch/optim/adamw.py:9:step
+"""
 SHOWN = "<img src=x onerror=window.broken=1></script>\\u202eevil\U0001f600"
 
 
@@ -101,15 +109,7 @@ def test_rows_are_grouped_and_copied(new_page: Any, html: Path, report: Report) 
 
 def test_a_snapshot_shows_who_held_memory(new_page: Any, tmp_path: Path, axe: str) -> None:
     """Owners at the peak with their bytes as the JSON has them, the peak's moment, the line of the largest."""
-    lines = (
-        *("reserved 8GiB", "alloc weight 1GiB model.py:8:__init__", "alloc kept 3GiB model.py:31:forward"),
-        *(
-            "free kept torch::autograd::Engine::thread_main",
-            "step AdamW",
-            "alloc moment 2GiB torch/optim/adamw.py:9:step",
-        ),
-    )
-    report = analyze_recordings(sketch("\n".join(f"snapshot {line}" for line in lines)), views=True)
+    report = analyze_recordings(sketch(HOLDERS), views=True)
     path = tmp_path / "memory.html"
     path.write_text(render(report, Options()), "utf-8")
     page = new_page().open(path, "view=memory")
@@ -124,6 +124,23 @@ def test_a_snapshot_shows_who_held_memory(new_page: Any, tmp_path: Path, axe: st
     page.tab.evaluate(axe)
     assert page.tab.evaluate(AXE) == []
     assert page.errors == []
+
+
+@pytest.mark.parametrize("way", ["line", "button"])
+def test_the_peak_leads_to_who_held_memory(new_page: Any, tmp_path: Path, way: str) -> None:
+    """A click three pixels beside the peak's line, or the button: who held memory is at the top of the window."""
+    path = tmp_path / "memory.html"
+    path.write_text(render(analyze_recordings(sketch(HOLDERS), views=True), Options()), "utf-8")
+    page = new_page(viewport={"width": 1440, "height": 600}).open(path, "view=memory")
+    page.tab.locator("svg.area").scroll_into_view_if_needed()
+    top = "document.getElementById('at-peak').getBoundingClientRect().top"
+    assert page.tab.evaluate(top) > 280
+    if way == "line":
+        line = page.tab.evaluate("document.querySelector('line.peak').getBoundingClientRect().toJSON()")
+        page.tab.mouse.click(line["x"] - 3, line["y"] + line["height"] / 2)
+    else:
+        page.tab.get_by_role("button", name=say("en", "page.memory.at_peak")).click()
+    assert page.tab.evaluate(top) < 60
 
 
 def test_a_failed_request_is_told_in_sentences(new_page: Any, tmp_path: Path, axe: str) -> None:

@@ -64,6 +64,7 @@ function Stacked({ curve }: { curve: Curve }) {
   const tick = binaryTick(most / 5);
   const first = x[0];
   const span = x[x.length - 1] - first || 1;
+  const peakX = ((x[peak] - first) / span) * WIDTH;
   const show = (event: PointerEvent) => {
     const box = (event.currentTarget as Element).getBoundingClientRect();
     const wanted = first + ((event.clientX - box.left) / box.width) * span;
@@ -75,7 +76,7 @@ function Stacked({ curve }: { curve: Curve }) {
   };
   return (
     <figure>
-      <figcaption>{say('page.memory.by_owner')} <span class="muted">{curve.time_ns ? say('page.memory.peak', { peak: bytes(curve.allocated_bytes[peak]), at_ns: x[peak] - first }) : `${say('page.memory.peak_here')} ${bytes(curve.allocated_bytes[peak])}; ${say('page.memory.no_times')}`}</span></figcaption>
+      <figcaption>{say('page.memory.by_owner')} <span class="muted">{curve.time_ns ? say('page.memory.peak', { peak: bytes(curve.allocated_bytes[peak]), at_ns: x[peak] - first }) : `${say('page.memory.peak_here')} ${bytes(curve.allocated_bytes[peak])}; ${say('page.memory.no_times')}`}</span>{' '}<button type="button" class="small" onClick={showHolders}>{say('page.memory.at_peak')}</button></figcaption>
       <p class="legend">
         {names.map(name => <span><i class="swatch" style={{ background: colourOf(name) }} />{categoryName(name)}</span>)}
         {line && <span><i class="swatch line" />{say('page.series.reserved')}</span>}
@@ -85,14 +86,20 @@ function Stacked({ curve }: { curve: Curve }) {
       <svg class="area" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label={say('page.memory.by_owner')} onPointerMove={show} onPointerLeave={() => setTip(null)}>
         {areas.map((area, k) => <path d={area} fill={colourOf(names[k])} />)}
         {ticks(most, tick, false).map(value => <line class="grid" x1="0" x2={WIDTH} y1={HEIGHT - (value / most) * HEIGHT} y2={HEIGHT - (value / most) * HEIGHT} />)}
-        <line class="peak" x1={((x[peak] - first) / span) * WIDTH} x2={((x[peak] - first) / span) * WIDTH} y1="0" y2={HEIGHT} />
+        <line class="peak" x1={peakX} x2={peakX} y1="0" y2={HEIGHT} />
         {line && <path class="reserved" d={line} />}
+        <line class="grip" x1={peakX} x2={peakX} y1="0" y2={HEIGHT} onClick={showHolders} />
       </svg>
       {ticks(span, niceTick(span / 8), false).filter(value => value < 0.985 * span).map(value => <span class="x" style={{ left: `${(value / span) * 100}%` }}>{curve.time_ns ? duration(value) : count(value)}</span>)}
       </div>
       <Tip tip={tip} />
     </figure>
   );
+}
+
+/** Goes from the peak of the curve to who held memory then. */
+function showHolders(): void {
+  document.getElementById('at-peak')?.scrollIntoView({ block: 'start' });
 }
 
 /** Returns stacked step areas, the line of reserved memory, the top of the scale, and the point of the peak. */
@@ -116,7 +123,7 @@ function paths(curve: Curve, names: string[], x: number[]): { areas: string[]; l
 function AtPeak({ categories }: { categories: { category: string; bytes: number; share: number }[] }) {
   let x = 0;
   return (
-    <figure>
+    <figure id="at-peak">
       <figcaption>{say('page.memory.at_peak')}</figcaption>
       <svg class="stack" viewBox="0 0 1000 30" preserveAspectRatio="none" role="img" aria-label={categories.map(one => `${categoryName(one.category)} ${share(one.share)}`).join(', ')}>
         {categories.map(one => {
