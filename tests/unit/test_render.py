@@ -9,9 +9,18 @@ from tests.unit.reports import starved_report
 from uncork.errors import UsageError
 from uncork.findings import Bottleneck, Gain, Message
 from uncork.locale import say
+from uncork.pipeline import analyze_recordings
 from uncork.render import Options, renderers
 from uncork.render.tables import place, top_rows
+from uncork.report import finding_texts, spell
+from uncork.testing import sketch
 from uncork.units import format_ns
+
+STARVED = """
+    steps 4 x 10ms
+      main 0ms..7ms enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__
+      main 7ms..9.9ms aten::mm
+"""
 
 
 @pytest.mark.parametrize("width", [80, 120])
@@ -22,6 +31,22 @@ def test_terminal_keeps_within_its_width(width, lang):
 
     text = renderers()["terminal"](starved_report(), Options(lang=lang, width=width, verbose=True))
     assert max(cell_len(line) for line in text.splitlines()) <= width
+
+
+@pytest.mark.parametrize("width", range(60, 121, 5))
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_no_character_of_a_text_is_lost_where_lines_end(width, lang):
+    """Whatever the width, sentence, title, advice and its risk stand there whole, but for the spaces between lines."""
+    report = analyze_recordings(sketch("setting num_workers 0\n" + STARVED))
+    shown = "".join(renderers()["terminal"](report, Options(lang=lang, width=width, verbose=True)).split())
+    (finding,) = (one for one in report.findings if one.rule == "starved")
+    texts = finding_texts(finding, lang)
+    said = [spell(report.verdict.summary, lang), texts["because"]]
+    for advice in texts["advice"]:
+        said += [advice["text"], advice["risk"]]
+    assert len(said) > 4
+    for text in said:
+        assert "".join(text.split()) in shown
 
 
 def test_terminal_leads_with_the_verdict_and_shows_the_ledger():

@@ -83,7 +83,7 @@ def _headline(report: Report, options: Options) -> RenderableType:
     badge.stylize(f"bold black on {COLORS[verdict.bottleneck]}")
     grid = Table.grid(padding=(0, 1))
     grid.add_column(no_wrap=True)
-    grid.add_column()
+    grid.add_column(overflow="fold")
     grid.add_row(badge, Text(spell(verdict.summary, options.lang), style="bold"))
     return grid
 
@@ -169,7 +169,7 @@ def _finding(number: int, finding: Finding, options: Options) -> RenderableType:
     grid = Table.grid(padding=(0, 2))
     grid.add_column(no_wrap=True, justify="right")
     grid.add_column(no_wrap=True, min_width=8)
-    grid.add_column()
+    grid.add_column(overflow="fold")  # a Chinese sentence is one word to rich, which cuts words
     title = Text(texts["title"], style="bold")
     if finding.bottleneck in CLASSES:  # remarks on the recording itself have no class
         title.append("  " + say(lang, f"class.{finding.bottleneck.value}"), style="not bold dim")
