@@ -24,6 +24,15 @@ from uncork.units import format_bytes
 
 pytestmark = pytest.mark.web
 MS = 1_000_000
+TWO_RANKS = """
+ranks 2
+device NVIDIA A100-SXM4-80GB
+steps 2 x 10ms
+  rank 0: main 1ms..1.2ms aten::mm -> stream 7 1.3ms..3.3ms short_gemm
+  rank 1: main 1ms..1.2ms aten::mm -> stream 7 1.3ms..8.3ms long_gemm
+  rank 0: main op 1.3ms..1.5ms c10d::allreduce_ -> stream 20 3.4ms..9.4ms ncclDevKernel_AllReduce
+  rank 1: main op 1.3ms..1.5ms c10d::allreduce_ -> stream 20 8.4ms..9.4ms ncclDevKernel_AllReduce
+"""
 HOLDERS = """
 snapshot reserved 8GiB
 snapshot alloc weight 1GiB model.py:8:__init__
@@ -33,6 +42,13 @@ snapshot step AdamW
 snapshot alloc moment 2GiB torch/optim/adamw.py:9:step
 """
 SHOWN = "<img src=x onerror=window.broken=1></script>\\u202eevil\U0001f600"
+
+
+def saved(report: Report, folder: Path) -> Path:
+    """Return the file that holds a report's page."""
+    path = folder / "report.html"
+    path.write_text(render(report, Options()), "utf-8")
+    return path
 
 
 def test_tables_hold_what_the_report_holds(new_page: Any, html: Path, report: Report) -> None:
@@ -110,9 +126,7 @@ def test_rows_are_grouped_and_copied(new_page: Any, html: Path, report: Report) 
 def test_a_snapshot_shows_who_held_memory(new_page: Any, tmp_path: Path, axe: str) -> None:
     """Owners at the peak with their bytes as the JSON has them, the peak's moment, the line of the largest."""
     report = analyze_recordings(sketch(HOLDERS), views=True)
-    path = tmp_path / "memory.html"
-    path.write_text(render(report, Options()), "utf-8")
-    page = new_page().open(path, "view=memory")
+    page = new_page().open(saved(report, tmp_path), "view=memory")
     text = page.tab.locator("div.memory").inner_text()
     assert report.memory is not None
     assert [one["category"] for one in report.memory["categories"]]
@@ -129,9 +143,9 @@ def test_a_snapshot_shows_who_held_memory(new_page: Any, tmp_path: Path, axe: st
 @pytest.mark.parametrize("way", ["line", "button"])
 def test_the_peak_leads_to_who_held_memory(new_page: Any, tmp_path: Path, way: str) -> None:
     """A click three pixels beside the peak's line, or the button: who held memory is at the top of the window."""
-    path = tmp_path / "memory.html"
-    path.write_text(render(analyze_recordings(sketch(HOLDERS), views=True), Options()), "utf-8")
-    page = new_page(viewport={"width": 1440, "height": 600}).open(path, "view=memory")
+    page = new_page(viewport={"width": 1440, "height": 600}).open(
+        saved(analyze_recordings(sketch(HOLDERS), views=True), tmp_path), "view=memory"
+    )
     page.tab.locator("svg.area").scroll_into_view_if_needed()
     top = "document.getElementById('at-peak').getBoundingClientRect().top"
     assert page.tab.evaluate(top) > 280
@@ -151,9 +165,7 @@ def test_a_failed_request_is_told_in_sentences(new_page: Any, tmp_path: Path, ax
     )
     report = analyze_recordings(sketch("\n".join(f"snapshot {line}" for line in lines)), views=True)
     assert report.memory is not None
-    path = tmp_path / "failed.html"
-    path.write_text(render(report, Options()), "utf-8")
-    page = new_page().open(path, "view=memory")
+    page = new_page().open(saved(report, tmp_path), "view=memory")
     told = [line for line in page.tab.locator("div.memory .quality").inner_text().splitlines() if line]
     phase = say("en", "memory.phase.forward")
     assert told == [
@@ -180,9 +192,9 @@ def test_steps_out_of_line_are_told_apart(new_page: Any, tmp_path: Path) -> None
     """A first step of three times the median is pale, one of four times later is outlined; the mean leaves both out."""
     whole = np.array([30, *[10] * 7, 40]) * MS
     steps = StepsView(tuple("123456789"), phases(whole), ("gemm",), whole[None], whole)
-    path = tmp_path / "steps.html"
-    path.write_text(render(replace(starved_report(), views={"Shown": {0: {"StepsView": steps}}}), Options()), "utf-8")
-    page = new_page().open(path, "view=steps")
+    page = new_page().open(
+        saved(replace(starved_report(), views={"Shown": {0: {"StepsView": steps}}}), tmp_path), "view=steps"
+    )
     assert page.tab.locator("g.step").evaluate_all("all => all.map(one => one.classList[1])") == [
         *("warm_up", *["steady"] * 7, "outlier"),
     ]
@@ -207,9 +219,7 @@ def test_a_finding_leads_to_the_view_that_shows_it(new_page: Any, report: Report
     memory = replace(first, rule="high-peak", bottleneck=Bottleneck.MEMORY, location=Location())
     assert view_of(memory, replace(report, ledger=())) == "memory"
     assert view_of(replace(memory, bottleneck=Bottleneck.NONE), replace(report, ledger=())) == ""
-    path = tmp_path / "memory.html"
-    path.write_text(render(replace(report, ledger=(), findings=(memory,)), Options()), "utf-8")
-    page = new_page().open(path)
+    page = new_page().open(saved(replace(report, ledger=(), findings=(memory,)), tmp_path))
     page.tab.locator("[data-act=evidence]:visible").click()
     assert page.tab.locator("[role=tab][aria-selected=true]").inner_text() == say("en", "page.tab.memory")
 
@@ -227,26 +237,15 @@ def test_the_memory_timeline_opens_at_the_memory(new_page: Any, report: Report, 
 
 def test_one_of_several_ranks_is_chosen(new_page: Any, tmp_path: Path) -> None:
     """Two ranks: the one that computes longer is shown first and says why; the choice shows the other and stays."""
-    text = """
-    ranks 2
-    device NVIDIA A100-SXM4-80GB
-    steps 2 x 10ms
-      rank 0: main 1ms..1.2ms aten::mm -> stream 7 1.3ms..3.3ms short_gemm
-      rank 1: main 1ms..1.2ms aten::mm -> stream 7 1.3ms..8.3ms long_gemm
-      main op 1.3ms..1.5ms c10d::allreduce_ -> stream 20 8.4ms..9.4ms ncclDevKernel_AllReduce
-    """
-    path = tmp_path / "ranks.html"
-    path.write_text(render(analyze_recordings(sketch(text), views=True), Options()), "utf-8")
-    page = new_page().open(path)
-    assert page.tab.locator(".rank select").input_value() in ("0", "1")
+    page = new_page().open(saved(analyze_recordings(sketch(TWO_RANKS), views=True), tmp_path))
     names = "t.trace.meta.names.join()"
-    first = page.tab.locator(".rank select").input_value()
-    assert ("long_gemm" if first == "1" else "short_gemm") in page.timeline(names)
-    other = "0" if first == "1" else "1"
-    page.tab.locator(".rank select").select_option(other)
+    assert page.tab.locator(".rank select").input_value() == "1"
+    assert say("en", "page.rank.most") in page.tab.locator(".rank option:checked").inner_text()
+    assert "long_gemm" in page.timeline(names)
+    page.tab.locator(".rank select").select_option("0")
     page.tab.wait_for_timeout(500)
-    assert ("long_gemm" if other == "1" else "short_gemm") in page.timeline(names)
-    assert f"rank={other}" in page.tab.evaluate("location.hash")
+    assert "short_gemm" in page.timeline(names)
+    assert "rank=0" in page.tab.evaluate("location.hash")
     page.tab.keyboard.press("6")
     assert page.tab.locator(".rankbars li", has_text="rank 1").count() == 1
     assert page.errors == []
@@ -266,11 +265,9 @@ def test_ranks_the_page_has_no_room_for_are_named(
       rank 2: main 1ms..1.2ms aten::mm -> stream 7 1.3ms..5.3ms gemm
       main op 1.3ms..1.5ms c10d::allreduce_ -> stream 20 8.4ms..9.4ms ncclDevKernel_AllReduce
     """
-    path = tmp_path / "ranks.html"
     report = analyze_recordings(sketch(text), views=True)
     first, *others = report.views["Shown"]
-    path.write_text(render(report, Options()), "utf-8")
-    page = new_page().open(path)
+    page = new_page().open(saved(report, tmp_path))
     assert page.tab.locator(".rank select option").count() == 1
     assert page.tab.locator(".rank select").input_value() == str(first)
     told = say("en", "page.ranks.left_out", {"ranks": ", ".join(map(str, others))})
@@ -279,22 +276,12 @@ def test_ranks_the_page_has_no_room_for_are_named(
 
 def test_a_finding_of_a_rank_shows_that_rank(new_page: Any, tmp_path: Path) -> None:
     """A finding about the rank that is not shown yet: its button switches to it and marks its stretch."""
-    text = """
-    ranks 2
-    device NVIDIA A100-SXM4-80GB
-    steps 2 x 10ms
-      rank 0: main 1ms..1.2ms aten::mm -> stream 7 1.3ms..3.3ms short_gemm
-      rank 1: main 1ms..1.2ms aten::mm -> stream 7 1.3ms..8.3ms long_gemm
-      main op 1.3ms..1.5ms c10d::allreduce_ -> stream 20 8.4ms..9.4ms ncclDevKernel_AllReduce
-    """
-    report = analyze_recordings(sketch(text), views=True)
+    report = analyze_recordings(sketch(TWO_RANKS), views=True)
     first, other = report.views["Shown"]
     finding = replace(
         report.findings[0], rule="made-up", bottleneck=Bottleneck.COMMUNICATION, location=Location(rank=other)
     )
-    path = tmp_path / "ranks.html"
-    path.write_text(render(replace(report, findings=(finding,)), Options()), "utf-8")
-    page = new_page().open(path)
+    page = new_page().open(saved(replace(report, findings=(finding,)), tmp_path))
     assert page.tab.locator(".rank select").input_value() == str(first)
     page.tab.locator("[data-act=evidence]:visible").click()
     page.tab.wait_for_selector("canvas.lanes")
@@ -313,9 +300,7 @@ def test_many_ranks_are_squares(new_page: Any, tmp_path: Path, axe: str) -> None
         for number, own in enumerate([10 * MS] * 69 + [80 * MS])
     }
     report = replace(starved_report(), views={"Ranks": steps, "Shown": {69: {}, 3: {}, 0: {}}})
-    path = tmp_path / "ranks.html"
-    path.write_text(render(report, Options()), "utf-8")
-    page = new_page().open(path, "view=ranks")
+    page = new_page().open(saved(report, tmp_path), "view=ranks")
     assert page.tab.locator(".heat li").count() == 70
     shades = page.tab.locator(".heat li").evaluate_all("all => all.map(one => one.style.getPropertyValue('--heat'))")
     assert shades == ["0%"] * 69 + ["100%"]
