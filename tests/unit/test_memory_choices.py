@@ -14,6 +14,7 @@ from tests.unit.rule_outcomes import found, outcome
 from tests.unit.test_snapshot import memory_of
 from uncork import readers
 from uncork.measure import Rank
+from uncork.measure.memory_use import MemoryUse
 from uncork.measure.memory_what_if import MOST_BATCH_RATIO, Budget, InUse, Saving
 from uncork.measure.snapshot_memory import SnapshotMemory
 from uncork.pipeline import analyze, analyze_recordings
@@ -186,6 +187,23 @@ def test_of_several_devices_the_one_that_failed_is_looked_at(tmp_path: Path):
     path.write_bytes(pickle.dumps({"segments": segments, "device_traces": [[], [failed]]}))
     held = memory_of(readers.read(path)[0].snapshot)
     assert (held.device, held.peak_bytes, held.oom.requested_bytes) == (1, GIB, 2 * GIB)
+
+
+def test_the_devices_size_is_what_was_reserved_and_left_at_the_failure(tmp_path: Path):
+    """Of 8 GiB 6 were reserved, 3 when 6 more were asked for and 5 were left, and 1 when the snapshot was written."""
+    held = {"address": 1 << 40, "size": GIB, "requested_size": GIB, "state": "active_allocated", "frames": []}
+    segments = [{"device": 0, "address": 1 << 40, "total_size": GIB, "blocks": [held]}]
+    actions = [
+        {"action": "segment_free", "addr": 2 << 40, "size": 3 * GIB},
+        {"action": "oom", "size": 6 * GIB, "device_free": 5 * GIB},
+        {"action": "segment_free", "addr": 3 << 40, "size": 2 * GIB},
+    ]
+    trace = [{**action, "stream": 0, "time_us": 5 + at, "frames": []} for at, action in enumerate(actions)]
+    path = tmp_path / "caught.pickle"
+    path.write_bytes(pickle.dumps({"segments": segments, "device_traces": [trace]}))
+    rank = Rank(readers.read(path)[0])
+    assert rank.made(SnapshotMemory).capacity_bytes == MemoryUse.of(rank).capacity_bytes == 8 * GIB
+    assert MemoryUse.of(rank).used_bytes == 6 * GIB
 
 
 def test_pieces_at_a_failure_are_the_gaps_between_what_is_in_use():

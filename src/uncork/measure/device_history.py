@@ -98,7 +98,7 @@ def choices(history: DeviceHistory, memory_bytes: Mapping[int, int]) -> dict[str
     failed = last_failure(history.snapshot, history.mine, blocks, free, kinds)
     if failed is not None:
         failed = replace(failed, held=history.by_category(blocks.live(failed.moment)))
-    capacity = _capacity_bytes(memory_bytes.get(history.device), failed, blocks.reserved_end_bytes)
+    capacity = memory_bytes.get(history.device) or _capacity_bytes(failed, blocks.reserved_bytes)
     call = repeated_call(blocks, failed.moment if failed else blocks.peak, history.category, kinds.stacks)
     step = kinds.optimizer[blocks.stack]
     masks = {word: history.of(word) for word in CATEGORIES} | {
@@ -134,11 +134,11 @@ def _scores(history: DeviceHistory) -> dict[str, BoolArray]:
     return {"scores": made & alike, "score_sized": alike}
 
 
-def _capacity_bytes(told_bytes: int | None, failed: OutOfMemory | None, reserved_bytes: int) -> int | None:
-    """Return the device's size: as the recording says it, or what was free and what was reserved at a failure."""
-    if told_bytes is None and failed is not None and failed.device_free_bytes is not None:
-        return failed.device_free_bytes + reserved_bytes
-    return told_bytes
+def _capacity_bytes(failed: OutOfMemory | None, reserved_bytes: IntArray) -> int | None:
+    """Return the device's size as a failed request shows it: what was free, and what was reserved at that moment."""
+    if failed is None or failed.device_free_bytes is None:
+        return None
+    return failed.device_free_bytes + int(reserved_bytes[failed.moment])
 
 
 def _budget(failed: OutOfMemory | None, capacity_bytes: int | None, reserved_bytes: int) -> Budget:

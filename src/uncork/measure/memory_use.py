@@ -33,7 +33,7 @@ class MemoryUse(Measurement):
         capacity = _capacity_bytes(rank)
         for found in _recorded(rank):
             held = found.reserved_peak_bytes
-            capacity = capacity or _told_by_failure(found)
+            capacity = capacity or found.capacity_bytes or 0  # as a failed request shows it
             if held and capacity:
                 source = "snapshot" if isinstance(found, SnapshotMemory) else "trace"
                 return cls(source, held, found.peak_bytes, capacity, found.savings)
@@ -58,14 +58,6 @@ def _recorded(rank: Rank) -> Iterator[SnapshotMemory | TraceMemory]:
 def _capacity_bytes(rank: Rank) -> int:
     sizes = [device.memory_bytes for device in rank.recording.devices if device.memory_bytes]
     return max(sizes, default=0)
-
-
-def _told_by_failure(found: SnapshotMemory | TraceMemory) -> int:
-    """Return the device's size as a failed request shows it: what was free, and what the allocator held."""
-    failed = found.oom if isinstance(found, SnapshotMemory) else None
-    if failed is None or failed.device_free_bytes is None:
-        return 0
-    return failed.device_free_bytes + (found.reserved_peak_bytes or 0)
 
 
 def _sampled_bytes(rank: Rank) -> int:
