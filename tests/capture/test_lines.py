@@ -1,9 +1,13 @@
 """Lines: what the recorder sees while it records stacks tells from which line an operator was called."""
 
+import json
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from tests.capture.runs import record
 from uncork.calltree import CallTree
+from uncork.capture.stacks import StackSampler
 from uncork.readers import read
 from uncork.timeline import Timeline
 
@@ -40,3 +44,33 @@ def test_an_operators_line_is_the_one_that_ran(tmp_path: Path) -> None:
     }
     assert places["aten::argsort"].line == 8
     assert places["aten::argsort"].function == "step"
+
+
+class Growing(list[tuple[int, tuple[str, int, str]]]):
+    """Moments to which the sampler's thread adds one of another line whenever they have been gone through."""
+
+    def __iter__(self) -> Iterator[tuple[int, tuple[str, int, str]]]:
+        """Go through those that are there, then add one."""
+        yield from [self[place] for place in range(len(self))]
+        self.append((len(self), ("train.py", len(self), "step")))
+
+
+def test_moments_may_come_while_they_are_written(tmp_path: Path) -> None:
+    """The window with stacks is written while its thread still samples: each row names one of the lines written."""
+    sampler = StackSampler()
+    sampler.moments = Growing([(0, ("train.py", 0, "step"))])
+    sampler.write(tmp_path / "stacks.json", "main")
+    told = json.loads((tmp_path / "moments.json").read_text())
+    assert told == {"sites": [["train.py", 0, "step"]], "rows": [[0, 0]]}
+
+
+def test_the_end_is_no_sample() -> None:
+    """A sampler that pauses is ended without one more look."""
+    sampler = StackSampler()
+    sampler.run(True)
+    sampler.run(False)
+    time.sleep(0.05)
+    sampler.counts.clear()
+    sampler.stop()
+    time.sleep(0.1)
+    assert not sampler.counts

@@ -65,9 +65,10 @@ class StackSampler:
 
     def write(self, path: Path, where: str) -> None:
         """Write the counts, most frequent first, and the moments beside them."""
-        if self.moments:
-            number = {site: place for place, site in enumerate(dict.fromkeys(site for _, site in self.moments))}
-            rows_of = [(time_ns, number[site]) for time_ns, site in self.moments]
+        moments = list(self.moments)  # the thread may go on to take them
+        if moments:
+            number = {site: place for place, site in enumerate(dict.fromkeys(site for _, site in moments))}
+            rows_of = [(time_ns, number[site]) for time_ns, site in moments]
             write_json(path.with_name("moments.json"), {"sites": list(number), "rows": rows_of})
         if not self.counts:
             return
@@ -84,7 +85,7 @@ class StackSampler:
             while self._alive:
                 self._running.wait()
                 time.sleep(MOMENT_S if self._keeps_moments else PERIOD_S)
-                if self._running.is_set() and self.active:
+                if self._alive and self._running.is_set() and self.active:
                     self._take()
                     taken += 1
                     if self._path is not None and taken % WRITE_EVERY == 0:
