@@ -89,6 +89,16 @@ def test_any_header_is_stepped_over() -> None:
     assert damage == set()
 
 
+def test_many_members_take_no_longer_each() -> None:
+    """Little is read ahead of a member, since all of that is copied for each: a file may hold millions."""
+    member = gzip.compress(b"x", mtime=0)
+    file = io.BytesIO(member * 2000)
+    salvaged = Salvaged(file, 0, set())
+    assert salvaged.read(1000) == b"x" * 1000
+    assert file.tell() < 1000 * len(member) + 10_000
+    assert salvaged.read(2000) == b"x" * 1000
+
+
 def test_a_bomb_behind_damage_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Salvaging is bounded as reading is: it unpacks in pieces, never a whole block at once."""
     monkeypatch.setattr("uncork.readers.source._BOMB_FLOOR_BYTES", 1 << 20)

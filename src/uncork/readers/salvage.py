@@ -38,8 +38,12 @@ class Salvaged:
         """Go to the text of the next member; what is no member is not read."""
         self._inflating = zlib.decompressobj(-zlib.MAX_WBITS)
         self._check = self._size_bytes = 0
-        self._block += self._file.read(_LONGEST_HEADER_BYTES)
-        start = _header_end(self._block)
+        # No more is read than the header takes: what lies ahead is copied for each member, and there may be millions.
+        while not (start := _header_end(self._block)) and len(self._block) < _LONGEST_HEADER_BYTES:
+            more = self._file.read(_BLOCK_BYTES)
+            if not more:
+                break
+            self._block += more
         self._over = not start
         if self._over and self._block.strip(b"\0"):
             self._damage.add("text_behind" if self._member else "cut_file")
