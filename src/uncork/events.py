@@ -173,10 +173,7 @@ class EventTable:
 
     def of_kind(self, *kinds: Kind) -> BoolArray:
         """Return for each row whether it is of one of the kinds."""
-        found = np.zeros(len(self), bool)
-        for kind in kinds:  # a few comparisons of bytes are quicker than one look-up in a table
-            found |= self.kind == kind
-        return found
+        return among(self.kind, kinds)
 
     def name_is(self, test: NameTest, *kinds: Kind) -> BoolArray:
         """Return for each row whether its name fits, and where kinds are given, whether it is of one of them.
@@ -196,7 +193,7 @@ class EventTable:
             return np.zeros(len(names), bool)
         found: BoolArray = fits[names]
         if kinds and self._used_by_kind[[one not in kinds for one in Kind]][:, fits].any():
-            found &= _table(kinds)[kind]
+            found &= among(kind, kinds)
         return found
 
     def fitting(self, test: NameTest, *kinds: Kind) -> BoolArray:
@@ -348,11 +345,12 @@ def distinct(codes: npt.NDArray[np.integer], size: int) -> tuple[IntArray, IntAr
     return found, place[codes].astype(np.int64)
 
 
-def _table(kinds: Iterable[Kind]) -> BoolArray:
+def among(kind: npt.NDArray[np.uint8], kinds: Iterable[Kind]) -> BoolArray:
     """Return for each code of a kind whether it is one of some kinds."""
-    wanted = np.zeros(256, bool)
-    wanted[list(kinds)] = True
-    return wanted
+    found = np.zeros(len(kind), bool)
+    for one in kinds:  # a few comparisons of bytes are quicker than one look-up in a table
+        found |= kind == one
+    return found
 
 
 def _check(test: NameTest) -> Callable[[str], object]:

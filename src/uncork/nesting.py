@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from uncork.events import EventTable, Kind
+from uncork.events import EventTable, Kind, among
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
@@ -53,9 +53,7 @@ class HostSlices:
 
     def of_kind(self, *kinds: Kind) -> BoolArray:
         """Return for each slice whether it is of one of the kinds."""
-        wanted = np.zeros(256, bool)
-        wanted[list(kinds)] = True
-        return wanted[self.kind]
+        return among(self.kind, kinds)
 
     def enclosed(self) -> IntArray:
         """Return how many slices each one encloses, at any depth, int64 (slices,)."""
