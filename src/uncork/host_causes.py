@@ -108,16 +108,17 @@ def _stalled_calls(timeline: Timeline, own: HostThreads, own_ns: IntArray) -> Bo
     rows = np.flatnonzero(own.works & own.driving & (own_ns > 0))
     if not len(rows):
         return found
-    names, back, count = np.unique(timeline.events.name[host.row[rows]], return_inverse=True, return_counts=True)
+    names, back = timeline.events.distinct_names(host.row[rows])
+    count = np.bincount(back, minlength=len(names))
     ratio = STALLED_RATIO if len(steps) > 1 else STALLED_RATIO_ONE_STEP
     usual = np.maximum(group_medians(back, own_ns[rows], len(names)), 1)
     long = (own_ns[rows] >= np.maximum(STALLED_CALL_NS, ratio * usual[back])) & (count[back] >= STALLED_OF_CALLS)
     step = steps.at(host.start_ns[rows])
-    times = np.zeros((len(names), len(steps)), bool)
-    times[back[long & (step >= 0)], step[long & (step >= 0)]] = True
-    often = np.bincount(back, long, minlength=len(names))
-    most = max(1, int(STALLED_OF_STEPS * len(steps)))
-    again: BoolArray = np.asarray(times.sum(axis=1) > most if len(steps) > 1 else often > 1, bool)
+    # Each name counts once in a step; where there is only one step, each time.
+    inside = long & (step >= 0)
+    pairs = moments(back[inside] * len(steps) + step[inside])
+    times = np.bincount(pairs // len(steps) if len(steps) > 1 else back[long], minlength=len(names))
+    again = times > max(1, int(STALLED_OF_STEPS * len(steps)))
     found[rows[long & ~again[back]]] = True
     return found
 
