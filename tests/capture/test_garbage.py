@@ -79,6 +79,21 @@ def test_collections_of_timed_steps_are_added_up(watched: tuple[Garbage, Trace, 
     assert Torch.said == ["open Python GC", "close"]
 
 
+def test_collections_of_no_whole_step_count_nowhere(watched: tuple[Garbage, Trace, dict[str, int]]) -> None:
+    """A step that was struck, and what comes after the last one, have no length: their collections do not count."""
+    mine, _, now = watched
+    mine.begin_step(is_timed=True)
+    collect(mine, now, 700, 2)
+    mine.begin_step(is_timed=True)
+    collect(mine, now, 5, 1)
+    mine.add_step(100)
+    mine.begin_step(is_timed=True)
+    collect(mine, now, 9000, 2)
+    assert mine.to_json() == {
+        "steps": 1, "steps_ns": 100, "collections": [0, 1, 0], "dur_ns": 5, "longest_ns": 5,
+    }  # fmt: skip
+
+
 def test_a_fault_ends_the_watch_alone(watched: tuple[Garbage, Trace, dict[str, int]]) -> None:
     """Nothing is thrown into the program whose object was collected; a callback of the program's own stays."""
     mine, _, _ = watched

@@ -24,6 +24,8 @@ class Garbage:
         self.collections = [0, 0, 0]
         self.dur_ns = self.longest_ns = 0
         self.steps = self.steps_ns = 0
+        self._running = [0, 0, 0]
+        self._running_ns = self._running_longest_ns = 0
         self._trace: Traced | None = None
         self._region: Any = None
         self._open: Any = None
@@ -45,11 +47,25 @@ class Garbage:
         with contextlib.suppress(ValueError):
             gc.callbacks.remove(self._told)
 
+    def begin_step(self, *, is_timed: bool) -> None:
+        """Begin a step; collections since the last one's end were in none: in one that was struck, or between two.
+
+        Args:
+            is_timed: No profiler observes it.
+        """
+        self._running = [0, 0, 0]
+        self._running_ns = self._running_longest_ns = 0
+        self.is_timed = is_timed
+
     def add_step(self, dur_ns: int) -> None:
-        """Count a step; one that a profiler observed counts no more than its collections do."""
+        """Count a step that is over, with its collections; of one that a profiler observed, neither."""
         if self.is_timed:
             self.steps += 1
             self.steps_ns += dur_ns
+            self.collections = [old + new for old, new in zip(self.collections, self._running, strict=True)]
+            self.dur_ns += self._running_ns
+            self.longest_ns = max(self.longest_ns, self._running_longest_ns)
+        self.begin_step(is_timed=False)
 
     def to_json(self) -> dict[str, object]:
         """Return the sums as recording.json holds them."""
@@ -76,8 +92,8 @@ class Garbage:
             if region is not None:
                 region.__exit__(None, None, None)
             elif self.is_timed:
-                self.collections[about["generation"]] += 1
-                self.dur_ns += took_ns
-                self.longest_ns = max(self.longest_ns, took_ns)
+                self._running[about["generation"]] += 1
+                self._running_ns += took_ns
+                self._running_longest_ns = max(self._running_longest_ns, took_ns)
         except Exception:  # none is watched from here on, and nothing of ours is thrown into the program
             self.end()

@@ -225,7 +225,7 @@ class Recorder:
             self._next_window()
         if self._probe.marks:
             self.marks.open()
-        self.journal.garbage.is_timed = self.window is None or self.window.stage.name not in FILES
+        self.journal.garbage.begin_step(is_timed=self.window is None or self.window.stage.name not in FILES)
         self._begun_ns = time.perf_counter_ns()
 
     def _note_step(self, begun_ns: int, ended_ns: int) -> None:
