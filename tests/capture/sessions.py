@@ -1,5 +1,6 @@
-"""Recordings that a program begins itself, one after another; prints the steps of each, the rule and the optimiser."""
+"""Recordings that a program begins itself, one after another; prints of each the steps, the rule, the optimiser."""
 
+import gc
 import json
 import sys
 import tempfile
@@ -30,6 +31,7 @@ def main():
         train(2)
         told = json.loads((Path(run.folder) / "rank0" / "recording.json").read_text(encoding="utf-8"))
         seen.append([told["steps_seen"], told["step_rule"], told["settings"]["optimizer"], told["faults"]])
+    seen.append(len(gc.callbacks))
     sys.stdout.write(json.dumps(seen))
 
 

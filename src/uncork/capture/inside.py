@@ -71,6 +71,7 @@ def end_here() -> None:
         except Exception:
             recorder.break_down()
         recorder.broken = True
+        recorder.journal.garbage.end()
 
 
 def silence() -> None:
