@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.capture.runs import plain
+from tests.capture.test_launchers import free_port
+from uncork import readers
 
 pytestmark = pytest.mark.torch
 HERE = Path(__file__).parent
@@ -19,3 +21,12 @@ def test_each_recording_sees_its_own_steps_of_optimisers_built_before() -> None:
     assert seen == [[steps, "optimizer", "Adam", []] for steps in (60, 60, 3, 20)]
     assert callbacks == 0, "the last recording still hears of garbage collections"
     assert "profiler_st" not in done.stderr
+
+
+def test_ranks_that_left_their_group_are_ranks_still(tmp_path: Path) -> None:
+    """One of the two leads, though both are alone again when the recording ends; each packs its own part."""
+    done = plain([str(HERE / "spawned.py"), str(tmp_path), free_port()], cwd=HERE)
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == ["0 True", "1 False"]
+    assert [(one.rank, one.world_size) for one in readers.read(tmp_path)] == [(0, 2), (1, 2)]
+    assert not list(tmp_path.rglob("*.trace.json"))

@@ -92,9 +92,9 @@ class Session:
 
         if not self.is_own:
             return
+        inside.end_here()
         rank, world = _rank()
         self.leads = rank == 0
-        inside.end_here()
         if self.leads and world > 1:
             wait_for_ranks(self.folder, world)
         pack(self.folder, [rank] if world > 1 else None)
@@ -103,7 +103,8 @@ class Session:
 
 
 def _rank() -> tuple[int, int]:
-    return settings.rank(sys.modules.get("torch"))
+    torch = sys.modules.get("torch")
+    return settings.rank(torch) if inside.recorder is None else inside.recorder.journal.place(torch)
 
 
 def _new_folder() -> Path:

@@ -76,6 +76,11 @@ class Journal:
             self.folder = claim(Path(self._orders.folder), settings.rank(torch)[0])
         return self.folder
 
+    def place(self, torch: Any) -> tuple[int, int]:
+        """Return the rank and the number of ranks; at the end the program may have left its process group already."""
+        self._place = max(self._place, settings.rank(torch), key=lambda place: place[1])
+        return self._place
+
     def remove(self, torch: Any, names: list[str]) -> None:
         """Remove files that no longer belong to what is recorded."""
         for name in names:
@@ -93,8 +98,7 @@ class Journal:
         theirs = sys.modules.get("uncork")
         if theirs is not None and getattr(theirs, "__file__", None) != str(package_folder() / "__init__.py"):
             self.note("own-uncork")
-        # At the end the program may have left its process group already.
-        self._place = number, world = max(self._place, settings.rank(torch), key=lambda place: place[1])
+        number, world = self.place(torch)
         if not self._facts or fresh:
             found = settings.facts(torch, self.seen, sys.modules)
             found["settings"] = {**self._facts.get("settings", {}), **found["settings"]}  # the objects may be gone now
