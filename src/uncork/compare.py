@@ -10,7 +10,7 @@ from typing import Any
 from uncork.errors import UnreadableError
 from uncork.findings import Bottleneck, Finding, Message
 from uncork.locale import say
-from uncork.recording import RunFolder
+from uncork.recording import RunFolder, quiet_window
 from uncork.report import Report, finding_texts, from_json
 
 # A saved report is read whole; larger files are recordings.
@@ -227,19 +227,15 @@ class _Steps:
         return cls(int(median), error)
 
 
-def quiet_window(run: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return the window without a profiler that tells what a step takes, None where there is none.
-
-    Of the two the later, if it is no shorter: the first steps of a program still touch new memory.
-    """
+def quiet_steps(run: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return what a report's run says of the window that no profiler watched, None where there is none."""
     windows = {window["name"]: window for window in run.get("windows") or ()}
-    first, later = windows.get("baseline"), windows.get("baseline2")
-    return later if first and later and later["steps"] >= first["steps"] else first
+    return windows.get(quiet_window({name: window["steps"] for name, window in windows.items()}))
 
 
 def _quiet_steps(report: Report) -> _Steps | None:
     """Return the steps of the recorder's window without a profiler, or None."""
-    window = quiet_window(report.run)
+    window = quiet_steps(report.run)
     return _Steps.of(window) if window else None
 
 

@@ -248,8 +248,9 @@ def _marks_end_early(counts: RecordingQuality, _: Facts) -> Quality | None:
 
 def _observer(counts: RecordingQuality, facts: Facts) -> Quality | None:
     medians = {one.name: float(np.median(one.step_ns)) for one in facts.run.windows if one.step_ns} if facts.run else {}
-    if "baseline" in medians and "light" in medians and medians["baseline"]:
-        ratio = medians["light"] / medians["baseline"]
+    quiet_ns = medians.get(facts.run.quiet_window) if facts.run else None
+    if quiet_ns and "light" in medians:
+        ratio = medians["light"] / quiet_ns
         if ratio > OBSERVER_RATIO:
             return Quality("observer-overhead", WARNING, 1 - 1 / ratio, {"times_longer": ratio})
     if counts.overhead_share > OVERHEAD_SHARE:

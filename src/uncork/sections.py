@@ -87,7 +87,7 @@ def _observed(facts: Facts) -> Section:
     if run is None:
         return {}
     medians = {window.name: int(np.median(window.step_ns)) for window in run.windows if window.step_ns}
-    baseline = medians.get("baseline")
+    quiet_ns = medians.get(run.quiet_window)
     return {
         "command": list(run.command),
         "exit_code": run.exit_code,
@@ -102,7 +102,7 @@ def _observed(facts: Facts) -> Section:
                 "steps": len(window.step_ns),
                 "median_step_ns": medians.get(window.name),
                 "spread_share": _spread_share(np.array(window.step_ns, np.int64)),
-                "overhead_ratio": medians[window.name] / baseline if baseline and window.name in medians else None,
+                "overhead_ratio": medians[window.name] / quiet_ns if quiet_ns and window.name in medians else None,
             }
             for window in run.windows
         ],

@@ -7,7 +7,7 @@ import pytest
 
 from tests.unit.reports import MS, starved_report, with_step
 from uncork.cli import main
-from uncork.compare import compare, dumps, load, quiet_window
+from uncork.compare import compare, dumps, load, quiet_steps
 from uncork.findings import Bottleneck, Location
 from uncork.render import Options
 from uncork.render.comparison import render_comparison
@@ -213,7 +213,7 @@ def test_a_long_list_of_findings_is_cut_to_three():
 def test_the_later_window_without_a_profiler_tells_the_step_if_it_is_no_shorter():
     """Four steps after the windows count before four at the start, which still touch new memory; three do not."""
     first, later = {"name": "baseline", "steps": 4}, {"name": "baseline2", "steps": 4}
-    assert quiet_window({"windows": [first, later]}) is later
-    assert quiet_window({"windows": [first, {**later, "steps": 3}]}) is first
-    assert quiet_window({"windows": [first]}) is first
-    assert quiet_window({}) is None
+    assert quiet_steps({"windows": [first, later]}) is later
+    assert quiet_steps({"windows": [first, {**later, "steps": 3}]}) is first
+    assert quiet_steps({"windows": [first]}) is first
+    assert quiet_steps({}) is None

@@ -10,7 +10,7 @@ from uncork.locale import catalogue
 from uncork.measure import Rank, measure
 from uncork.measure.busy_machine import BusyMachine
 from uncork.quality import BLOCKING, blocks, gate
-from uncork.recording import Recording, SampleTable
+from uncork.recording import Recording, RunInfo, SampleTable, Window
 from uncork.testing import sketch
 
 SOUND = """
@@ -200,3 +200,19 @@ def test_a_cut_file_is_told_without_asking():
         recording = replace(sketch("steps 5 x 10ms\n  main 0ms..1ms x9 every 1ms aten::mm\n")[0], repairs=repairs)
         severities += [one.severity for one in gate([measure(recording)], [0]) if one.id == "repaired-input"]
     assert severities == ["info", "warning"]
+
+
+@pytest.mark.parametrize(
+    ("steps", "longer"),
+    [
+        ({"baseline": 20, "light": 10, "baseline2": 8}, 1.25),  # the later steps count: the first touch new memory
+        ({"baseline": 8, "light": 10}, 1.25),
+        ({"baseline": 8, "light": 10, "baseline2": 10}, None),
+        ({"light": 10, "baseline2": 8}, None),  # nothing before it: whether they had settled is not known
+    ],
+)
+def test_the_observer_is_held_against_steps_without_it(steps: dict[str, int], longer: float | None) -> None:
+    """Light steps of 10 ms, beside steps of that many ms in the windows without a profiler."""
+    windows = tuple(Window(name, (ms * 1_000_000,) * 4) for name, ms in steps.items())
+    told = found(replace(sketch(SOUND)[0], run=RunInfo(windows=windows))).get("observer-overhead")
+    assert (told and told.params["times_longer"]) == longer

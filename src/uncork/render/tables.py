@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from uncork.compare import quiet_window
+from uncork.compare import quiet_steps
 from uncork.errors import UsageError
 from uncork.findings import Finding, Location
 from uncork.locale import say
@@ -149,7 +149,7 @@ def step_facts(run: Mapping[str, Any], lang: str) -> list[str]:
     facts = [
         say(lang, "ui.step" if run["steps"] == 1 else "ui.steps", {"steps": run["steps"], "median_ns": recorded_ns})
     ]
-    bare_ns = (quiet_window(run) or {}).get("median_step_ns")
+    bare_ns = (quiet_steps(run) or {}).get("median_step_ns")
     if bare_ns and abs(recorded_ns - bare_ns) > _OTHERWISE_SHARE * bare_ns:
         facts.append(say(lang, "ui.bare_step", {"bare_ns": bare_ns}))
     return facts
