@@ -11,6 +11,7 @@ from tests.unit.reports import starved_report
 from uncork.errors import UncorkError
 from uncork.pipeline import analyze_recordings
 from uncork.render import Options, renderers
+from uncork.render.about_run import about
 from uncork.testing import sketch
 
 SKETCH = """
@@ -21,6 +22,7 @@ steps 2 x 10ms
   main 6ms..9ms train.py(7): step
   main 6.000001ms..6.5ms aten::mm -> stream 7 7ms..9.000003ms gemm_kernel
 """
+HELD = "snapshot reserved 1GiB\nsnapshot alloc a 1MiB train.py:1:main\n"
 
 
 @pytest.fixture(scope="module")
@@ -82,3 +84,9 @@ def test_a_report_without_events_says_what_to_give(form):
     """A saved report has no timeline any more."""
     with pytest.raises(UncorkError, match="Give a profiler trace"):
         renderers()[form](starved_report(), Options())
+
+
+def test_a_snapshot_says_nothing_of_what_a_profiler_was_told(report):
+    """Where no profiler ran, its flags are not listed as not measured: memory above all, which a snapshot holds."""
+    titles = [{one["title"]["id"] for one in about(of)} for of in (report, analyze_recordings(sketch(HELD)))]
+    assert ["page.about.flags" in one for one in titles] == [True, False]

@@ -21,7 +21,7 @@ def about(report: Report) -> list[Json]:
     run = report.run
     sections: list[tuple[str, Facts]] = [
         ("page.about.recorded", _recorded(run)),
-        ("page.about.flags", [(f"page.flag.{name}", value) for name, value in run.get("flags", {}).items()]),
+        ("page.about.flags", _flags(run.get("flags", {}))),
         ("page.about.machine", _machine(run)),
         ("page.about.startup", [(f"page.field.{name}", value) for name, value in run.get("startup", {}).items()]),
         ("page.about.settings", [(f"page.field.{name}", _set(one)) for name, one in run.get("settings", {}).items()]),
@@ -50,6 +50,12 @@ def _recorded(run: Mapping[str, Any]) -> Facts:
         ("page.field.p95_step_ns", run.get("p95_step_ns")),
         ("page.field.busy_share", run.get("busy_share")),
     ]
+
+
+def _flags(flags: Mapping[str, Any]) -> Facts:
+    """Return what a profiler was told to record; nothing where none ran: of a memory snapshot they say nothing."""
+    told = any(value is not None for value in flags.values())
+    return [(f"page.flag.{name}", value) for name, value in flags.items()] if told else []
 
 
 def _machine(run: Mapping[str, Any]) -> Facts:
