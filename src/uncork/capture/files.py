@@ -3,6 +3,7 @@
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 OWNER = "owner.pid"
 """File in a rank's folder that says which process owns it."""
@@ -24,6 +25,14 @@ def write_json(path: Path, value: object, *, indent: int | None = 1) -> None:
         indent: None for long tables that are written often: that is ten times as quick.
     """
     write_atomic(path, json.dumps(value, indent=indent, default=str) + "\n")
+
+
+def told(folder: Path) -> dict[str, Any]:
+    """Return what recording.json says, a run's or a rank's; nothing where it is missing or broken."""
+    try:
+        return dict(json.loads((folder / "recording.json").read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return {}
 
 
 def not_taken(folder: Path, own: str = "") -> Path:

@@ -1,12 +1,13 @@
 """Job: this process's place among the ranks that a launcher started, from the environment that it set."""
 
-import json
 import os
 import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from uncork.capture.files import told
 
 # Rank, number of ranks, rank on this host, name of the job. torchrun, accelerate and deepspeed set the first line.
 LAUNCHERS = (
@@ -50,8 +51,8 @@ def this_job() -> Job:
         # torchrun's variables count for one rank too; others are set for every program that is not launched as ranks.
         if number is None or (rank != "RANK" and (size or 1) < 2):
             continue
-        told = os.environ.get(name, "")
-        word = told if told not in ("", "none") else f"{os.getppid()}"
+        given = os.environ.get(name, "")
+        word = given if given not in ("", "none") else f"{os.getppid()}"
         return Job(number, size or 1, (_number(local) or 0) == 0, re.sub(r"[^\w.-]+", "-", word))
     return Job()
 
@@ -66,16 +67,9 @@ def wait_for_ranks(folder: Path, world: int) -> None:
     until = time.monotonic() + OTHER_RANKS_S
     while time.monotonic() < until:
         homes = list(folder.glob("rank[0-9]*"))
-        if len(homes) >= world and all(_has_ended(home) for home in homes):
+        if len(homes) >= world and all(told(home).get("ended") for home in homes):
             return
         time.sleep(0.2)
-
-
-def _has_ended(home: Path) -> bool:
-    try:
-        return bool(json.loads((home / "recording.json").read_text(encoding="utf-8"))["ended"])
-    except (OSError, ValueError, KeyError):
-        return False
 
 
 def _number(name: str) -> int | None:

@@ -15,7 +15,7 @@ from typing import Any
 from uncork import __version__
 from uncork.capture import settings
 from uncork.capture.arming import register
-from uncork.capture.files import OWNER, write_json
+from uncork.capture.files import OWNER, told, write_json
 from uncork.capture.inside import ENTERED, TORCH_FOUND
 from uncork.capture.job import Job, job_of, wait_for_ranks
 from uncork.capture.launch import command_for, environment_for
@@ -96,8 +96,8 @@ def record(argv: list[str], *, module: bool, into: Path, options: CaptureOptions
         "stopped_by_us": stopped,
         "problem": problem,
     }
-    with contextlib.suppress(OSError, ValueError):
-        if _number_of(folder) == os.getpid():
+    with contextlib.suppress(OSError):
+        if told(folder).get("pid") == os.getpid():  # of ranks that share a folder, the last to begin it
             write_json(folder / RunFolder.RECORDING, about)
     shown = 0 if stopped else about["exit_code"]
     return CaptureResult(into, shown, None if stopped else about["signal"], problem, job.rank == 0, stopped)
@@ -109,11 +109,6 @@ def _begin(folder: Path, about: dict[str, Any]) -> None:
         write_json(folder / RunFolder.RECORDING, about)
     except OSError as fault:
         raise UsageError("run_folder_unwritable", path=folder, reason=fault.strerror) from fault
-
-
-def _number_of(folder: Path) -> int:
-    """Return the process that the run's own file belongs to: of ranks that share a folder, the last to begin it."""
-    return int(json.loads((folder / RunFolder.RECORDING).read_text(encoding="utf-8"))["pid"])
 
 
 def _arm(folder: Path) -> Path:
@@ -241,14 +236,7 @@ def _problem(folder: Path, job: Job) -> str:
     for fault in ("disk-full", "recorder-fault"):
         if (folder / fault).exists():
             return fault
-    told = [_told(home) for home in homes]
-    if any(one.get("user_profiler") for one in told):
+    each = [told(home) for home in homes]
+    if any(one.get("user_profiler") for one in each):
         return "user-profiler"
-    return "too-short" if any(one.get("steps_seen") for one in told) else "no-steps"
-
-
-def _told(home: Path) -> dict[str, Any]:
-    try:
-        return dict(json.loads((home / RunFolder.RECORDING).read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
-        return {}
+    return "too-short" if any(one.get("steps_seen") for one in each) else "no-steps"
