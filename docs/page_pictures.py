@@ -3,6 +3,7 @@
 import random
 import tempfile
 from collections.abc import Mapping
+from io import BytesIO
 from pathlib import Path
 from shutil import which
 
@@ -11,7 +12,7 @@ from playwright.sync_api import Browser, sync_playwright
 
 from uncork.compare import compare
 from uncork.locale import LANGUAGES
-from uncork.pipeline import analyze_recordings
+from uncork.pipeline import analyze, analyze_recordings
 from uncork.render import Options
 from uncork.render.html import render, render_compared
 from uncork.testing import sketch
@@ -31,6 +32,10 @@ PICTURES = (
     ("compare", "compared", "light", "view=compare"),
     ("about", "job", "light", "view=about"),
 )
+# Of real recordings: every view as a tile, taken at this size and shown smaller.
+TILE_WIDTH, TILE_HEIGHT, SHOWN = 1000, 620, 0.64
+VIEWS = ("timeline", "flame", "tables", "memory", "steps", "ranks", "about")
+RECORDINGS = Path(__file__).parents[1] / "tests" / "golden" / "recordings"
 _SHOW = {
     "timeline": """(() => {
       const t = window.uncorkTimeline, device = t.trace.tracks.find(one => one.meta.role === 'device');
@@ -159,7 +164,36 @@ def main() -> None:
         for name, page, theme, place in PICTURES:
             for lang in LANGUAGES:
                 _draw(browser, found[page], (f"{name}.zh" if lang == "zh" else name, lang, theme, place))
+        for recording in sorted(RECORDINGS.glob("*.json.gz")):
+            page = Path(folder) / "real.html"
+            page.write_text(render(analyze([recording], views=True), Options()), "utf-8")
+            for lang in LANGUAGES:
+                _sheet(browser, page, f"real-{recording.name.partition('.')[0]}", lang)
         browser.close()
+
+
+def _sheet(browser: Browser, page: Path, name: str, lang: str) -> None:
+    """Draw the first screen and every view of a page side by side."""
+    context = browser.new_context(viewport={"width": TILE_WIDTH, "height": TILE_HEIGHT}, color_scheme="light")
+    tab = context.new_page()
+    wide, tall = int(TILE_WIDTH * SHOWN), int(TILE_HEIGHT * SHOWN)
+    sheet = Image.new("RGB", (2 * wide + 8, 4 * (tall + 8) - 8), "#8a94a0")
+    for number, view in enumerate(("", *VIEWS)):
+        tab.goto("about:blank")
+        tab.goto(f"file://{page}" + (f"#view={view}" if view else ""))
+        tab.wait_for_selector("#panel > *:not(.loading)")
+        if lang == "zh" and not number:  # the page remembers it
+            tab.click("[data-act=language]")
+            tab.mouse.move(0, 0)
+        tab.wait_for_timeout(400)
+        tab.evaluate("document.body.style.paddingBottom = '100vh'")
+        if view:
+            tab.evaluate("document.getElementById('views').scrollIntoView()")
+            tab.wait_for_timeout(300)
+        tile = Image.open(BytesIO(tab.screenshot())).convert("RGB").resize((wide, tall), Image.Resampling.LANCZOS)
+        sheet.paste(tile, (number % 2 * (wide + 8), number // 2 * (tall + 8)))
+    context.close()
+    sheet.quantize(COLOURS // 2).save(FOLDER / f"{name}{'.zh' if lang == 'zh' else ''}.png", optimize=True)
 
 
 def _draw(browser: Browser, page: Path, picture: tuple[str, str, str, str]) -> None:
