@@ -18,12 +18,11 @@ from pathlib import Path
 
 import damages
 from damages import DAMAGES, Damage
-from vary import Label, cases, measured
+from vary import Label, cases
 
+from uncork import pipeline
 from uncork.findings import Verdict
-from uncork.quality import gate
 from uncork.recording import Recording
-from uncork.verdict import judge
 
 SURE = 0.8
 """Confidence from here on is a promise (`run.py`)."""
@@ -48,12 +47,6 @@ class Answer:
     text: str
 
 
-def said(recordings: Sequence[Recording]) -> Verdict:
-    """Return the verdict on recordings."""
-    ranks, numbers = measured(recordings)
-    return judge(ranks, numbers, [], gate(ranks, numbers))
-
-
 def answer(case: str, label: Label, whole: Verdict, damage: str, found: Verdict) -> Answer:
     """Return how a verdict on a damaged recording compares with its label and with the whole recording's verdict."""
     main, sure = found.bottleneck.value, found.confidence >= SURE
@@ -74,11 +67,11 @@ def answers(case: str, label: Label, recordings: list[Recording], damages: Mappi
     """Yield what becomes of a case under each damage that applies to it; nothing of one without events."""
     if not all(one.events is not None and len(one.events) for one in recordings):
         return
-    whole = said(recordings)
+    whole = pipeline.analyze_recordings(recordings).verdict
     for name, damage in damages.items():
         broken = damage(recordings)
         if broken:
-            yield answer(case, label, whole, name, said(broken))
+            yield answer(case, label, whole, name, pipeline.analyze_recordings(broken).verdict)
 
 
 def table(found: Sequence[Answer]) -> Iterator[str]:

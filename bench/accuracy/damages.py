@@ -10,11 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from uncork.events import DEVICE_KINDS, ArgColumn, EventTable, Kind, Strings
+from uncork.readers.selection import select
 from uncork.recording import Recording
 from uncork.timeline import Timeline
 
-BoolArray = npt.NDArray[np.bool_]
-IntArray = npt.NDArray[np.int64]
 Change = Callable[[EventTable], EventTable | None]
 Damage = Callable[[Sequence[Recording]], "list[Recording] | None"]
 
@@ -31,36 +30,6 @@ TIME_SLICE_NS = 4_000_000
 PREEMPTED_SHARE = 0.5
 CLOCK_NS = 1_000_000
 """How far apart clocks of host and device are set."""
-
-
-def kept(table: EventTable, rows: BoolArray) -> EventTable:
-    """Return only some events."""
-    place = np.cumsum(rows) - 1
-
-    def part(column: Any) -> Any:
-        if column is None:
-            return None
-        inside = rows[column[0]]
-        return place[column[0][inside]], column[1][inside]
-
-    args = {
-        key: ArgColumn(part(column.ints), part(column.floats), part(column.texts), part(column.nested))
-        for key, column in table.args.items()
-    }
-    return _at(table, rows, args)
-
-
-def _at(table: EventTable, rows: BoolArray | IntArray, args: dict[str, ArgColumn]) -> EventTable:
-    """Return the events of some rows, with arguments that were made for them."""
-    return replace(
-        table,
-        ts_ns=table.ts_ns[rows],
-        dur_ns=table.dur_ns[rows],
-        kind=table.kind[rows],
-        name=table.name[rows],
-        track=table.track[rows],
-        args=args,
-    )
 
 
 def each(change: Change) -> Damage:
@@ -84,7 +53,7 @@ def without(share: float, *kinds: Kind) -> Damage:
     def change(table: EventTable) -> EventTable | None:
         of_kind = table.of_kind(*kinds) if kinds else np.ones(len(table), bool)
         lost = of_kind & (np.random.default_rng(SEED).random(len(table)) < share)
-        return kept(table, ~lost) if lost.any() else None
+        return select(table, ~lost) if lost.any() else None
 
     return each(change)
 
@@ -108,7 +77,7 @@ def between(first: float, last: float, *, inside: bool = True, kinds: Sequence[K
             else:
                 lost = (table.ts_ns >= low) & (table.ts_ns < high)
             lost &= table.of_kind(*kinds)
-            return kept(table, ~lost) if lost.any() and not lost.all() else None
+            return select(table, ~lost) if lost.any() and not lost.all() else None
 
         return each(change)(recordings)
 
@@ -135,7 +104,7 @@ def one_step(table: EventTable) -> EventTable | None:
     linked = device.launch >= 0
     inside[device.row[linked]] = inside[host.row[device.launch[linked]]]
     inside[device.row[~linked]] = (device.start_ns[~linked] >= low) & (device.start_ns[~linked] < high)
-    return kept(table, inside)
+    return select(table, inside)
 
 
 def _marks(table: EventTable) -> npt.NDArray[np.int64]:
@@ -150,7 +119,7 @@ def _marks(table: EventTable) -> npt.NDArray[np.int64]:
 def unmarked(table: EventTable) -> EventTable | None:
     """Return a recording whose author never called ``prof.step()``."""
     marks = table.name_is(MARK)
-    return kept(table, ~marks) if marks.any() else None
+    return select(table, ~marks) if marks.any() else None
 
 
 def stalled(table: EventTable) -> EventTable | None:
@@ -203,7 +172,7 @@ def stray(table: EventTable) -> EventTable | None:
     if not len(rows):
         return None
     row = rows[np.argmin(table.ts_ns[rows])]
-    one = kept(table, np.arange(len(table)) == row)
+    one = select(table, np.arange(len(table)) == row)
     return replace(
         table,
         ts_ns=np.append(table.ts_ns, one.ts_ns - STRAY_NS),
@@ -225,7 +194,15 @@ def twice(table: EventTable) -> EventTable:
         }
         for column in table.args.values()
     ]
-    return _at(table, rows, {key: ArgColumn(**parts) for key, parts in zip(table.args, again, strict=True)})
+    return replace(
+        table,
+        ts_ns=table.ts_ns[rows],
+        dur_ns=table.dur_ns[rows],
+        kind=table.kind[rows],
+        name=table.name[rows],
+        track=table.track[rows],
+        args={key: ArgColumn(**parts) for key, parts in zip(table.args, again, strict=True)},
+    )
 
 
 def reused_ids(table: EventTable) -> EventTable | None:

@@ -7,79 +7,45 @@ which case that is. A threshold that can be halved and doubled without harm was 
 """
 
 import argparse
+import inspect
 import json
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from uncork import classes, host_causes, quality, readers, timeline, verdict
+from uncork import classes, host_causes, pipeline, quality, readers, timeline, verdict
 from uncork.errors import UncorkError
-from uncork.measure import Measured, Missing, MissingEvidence, Rank, losses, step_ledger, waiting
-from uncork.measure.collectives import Collectives
-from uncork.measure.facts import Facts
-from uncork.measure.quality import RecordingQuality
-from uncork.measure.step_ledger import StepLedger
+from uncork.measure import Measured, device_roofline, losses, measure, step_ledger, waiting
 from uncork.recording import Recording
 
 Label = Mapping[str, Any]
 Case = tuple[str, Label, list[Recording]]
 """Its name, what is right, its ranks."""
 DOWN, UP = (0.8, 0.67, 0.5, 0.25), (1.25, 1.5, 2.0, 4.0)
-THRESHOLDS: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
-    (
-        host_causes,
-        (
-            "FIRST_USE_NS",
-            "FIRST_USE_RATIO",
-            "FEW_CALLS",
-            "UNRECORDED_NS",
-            "SHORT_GAP_NS",
-            "HEAVY_OP_NS",
-            "TINY_OP_NS",
-            "STALLED_CALL_NS",
-            "STALLED_RATIO",
-            "STALLED_RATIO_ONE_STEP",
-        ),
-    ),
-    (timeline, ("RUNS_AHEAD_SHARE", "QUEUED_BEFORE_NS", "WARM_UP_RATIO", "STRAY_SHARE")),
-    (losses, ("FEWEST", "FEW_CALLS", "LONG_ENOUGH_NS")),
-    (
-        quality,
-        ("MOSTLY_FIRST_USE_SHARE", "FEW_RECORDS", "BUSY_SHARE", "LOST_SHARE", "HOLLOW_SHARE", "MOSTLY_LOST_SHARE"),
-    ),
-    (step_ledger, ("STALL_RATIO", "STALLED_SHARE", "PARTS")),
-    (classes, ("CONTRIBUTES_SHARE", "EXPLAINS_WAIT")),
-    (verdict, ("WORTH_SHARE", "KNOWN_SHARE", "OF_EXPLAINED", "OF_WINDOW", "LEAST_SURE", "UNLINKED")),
-    (waiting, ("LATE_OF_ALL_WAITING", "LATE_OVER_CHANCE", "LATE_OF_STEP", "TOGETHER_SHARE")),
-)
+MEASURING = (host_causes, timeline, losses, step_ledger, device_roofline)
+JUDGING = (quality, classes, verdict, waiting)
+"""Modules whose numbers decide a verdict: those of the first change what is measured, those of the second do not."""
+NUMBER = re.compile(r"^([A-Z][A-Z0-9_]*) = [\d.]", re.MULTILINE)
 
 
-def measured(recordings: Sequence[Recording]) -> tuple[list[Measured], list[int]]:
-    """Return what the verdict needs of each rank, and nothing else, in order of rank."""
-    found: list[Measured] = []
-    for number, recording in enumerate(recordings):
-        rank = Rank(recording, number)
-        one: dict[type, Any] = {}
-        for kind in (Facts, StepLedger, Collectives, RecordingQuality):
-            try:
-                one[kind] = kind.of(rank)
-            except MissingEvidence as lack:
-                one[kind] = Missing(lack.what)
-        found.append(one)
-    claimed = [one.rank for one in recordings]
-    known = [rank for rank in claimed if rank is not None]
-    numbers = known if len(set(known)) == len(recordings) else list(range(len(recordings)))
-    order = sorted(range(len(recordings)), key=lambda place: numbers[place])
-    numbers = [numbers[place] for place in order]
-    return waiting.with_waits([found[place] for place in order], numbers), numbers
+def thresholds(module: ModuleType) -> list[str]:
+    """Return the names of a module's numbers, in the order in which they stand there."""
+    return NUMBER.findall(inspect.getsource(module))
 
 
-def right(label: Label, recordings: Sequence[Recording]) -> bool:
+def holders(module: ModuleType, name: str) -> list[ModuleType]:
+    """Return a number's module and those that import it from there."""
+    importing = re.compile(rf"^from {re.escape(module.__name__)} import [^\n]*\b{name}\b", re.MULTILINE)
+    ours = [one for key, one in sys.modules.items() if key.startswith("uncork.") and name in vars(one)]
+    return [module, *(one for one in ours if one is not module and importing.search(inspect.getsource(one)))]
+
+
+def right(label: Label, ranks: Sequence[Measured]) -> bool:
     """Return whether class, contributing classes and late ranks are what the label says."""
-    ranks, numbers = measured(recordings)
-    said = verdict.judge(ranks, numbers, [], quality.gate(ranks, numbers))
+    said = pipeline.conclude(ranks).verdict
     named = {said.bottleneck.value, *(one.value for one in said.contributing)}
     return (
         said.bottleneck.value in label["accept"]
@@ -99,24 +65,35 @@ def cases(labels: Mapping[str, Label], root: Path) -> Iterator[Case]:
         yield case, label, recordings
 
 
-def right_cases(labels: Mapping[str, Label], root: Path) -> Iterator[Case]:
-    """Yield the cases that have a timeline and are right as things stand."""
-    for case, label, recordings in cases(labels, root):
-        if all(one.events is not None for one in recordings) and right(label, recordings):
-            yield case, label, recordings
+def measured(recordings: Sequence[Recording]) -> list[Measured]:
+    """Return the measurements of each rank."""
+    return [measure(one) for one in recordings]
 
 
-def first_wrong(module: ModuleType, name: str, factors: Sequence[float], held: Sequence[Case]) -> str:
-    """Return the first factor that makes a case wrong and the cases, or that none of them does."""
-    before = getattr(module, name)
+def first_wrong(module: ModuleType, name: str, factors: Sequence[float], held: Mapping[str, tuple[Any, ...]]) -> str:
+    """Return the first factor that makes a case wrong and the cases, or that none of them does.
+
+    Args:
+        module: Where the threshold stands.
+        name: Its name.
+        factors: What it is multiplied with, one after the other.
+        held: Case → its label, its recordings, their measurements as things stand.
+    """
+    before, places = getattr(module, name), holders(module, name)
     try:
         for factor in factors:
-            setattr(module, name, type(before)(before * factor))
-            wrong = [case for case, label, recordings in held if not right(label, recordings)]
+            for one in places:
+                setattr(one, name, type(before)(before * factor))
+            wrong = [
+                case
+                for case, (label, recordings, ranks) in held.items()
+                if not right(label, measured(recordings) if module in MEASURING else ranks)
+            ]
             if wrong:
                 return f"× {factor:g}: {', '.join(wrong)}"
     finally:
-        setattr(module, name, before)
+        for one in places:
+            setattr(one, name, before)
     return f"none to × {factors[-1]:g}"
 
 
@@ -126,10 +103,13 @@ def main() -> int:
     arguments.add_argument("--labels", type=Path, required=True)
     arguments.add_argument("--only", nargs="*", default=[""], help="thresholds, or beginnings of their names")
     chosen = arguments.parse_args()
-    held = list(right_cases(json.loads(chosen.labels.read_text("utf-8")), chosen.labels.parent))
+    held = {}
+    for case, label, recordings in cases(json.loads(chosen.labels.read_text("utf-8")), chosen.labels.parent):
+        if all(one.events is not None for one in recordings) and right(label, ranks := measured(recordings)):
+            held[case] = label, recordings, ranks
     print(f"{len(held)} cases\n\n| threshold | value | lower | higher |\n|---|---|---|---|")
-    for module, names in THRESHOLDS:
-        for name in names:
+    for module in (*MEASURING, *JUDGING):
+        for name in thresholds(module):
             if not name.startswith(tuple(chosen.only)):
                 continue
             lower, higher = (first_wrong(module, name, factors, held) for factors in (DOWN, UP))
