@@ -1,13 +1,16 @@
 """What rules advise: what fits the machine, and nothing where the recording carries no shares of a step."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
 
 from tests.unit.rule_outcomes import found
 from uncork import pipeline
+from uncork.measure import Rank
+from uncork.measure.machine import Machine
 from uncork.render import Options, renderers
-from uncork.report import to_json
+from uncork.report import finding_texts, to_json
 from uncork.testing import sketch
 
 TINY = """
@@ -77,6 +80,51 @@ def test_code_to_copy_names_the_machines_own_device():
     for device, name in (("AMD Instinct MI300X", "cuda"), ("Ascend 910B", "npu"), ("Tesla T4", "cuda")):
         finding = found("bandwidth-bound-elementwise", text.format(device=f"device {device}"))
         assert finding.params["accelerator"] == name
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_code_to_copy_keeps_the_programs_own_settings(lang: str):
+    """Batch and workers are those recorded, ``...`` where nothing says; a snippet never holds somebody else's."""
+    text = """
+    {settings}
+    device NVIDIA A100-SXM4-80GB
+    steps 4 x 10ms
+      main 0ms..4ms aten::copy_
+      main 0.1ms..3.9ms cudaMemcpyAsync -> stream 7 0.2ms..3.8ms Memcpy HtoD (Pageable -> Device)
+      main 4ms..4.5ms aten::mm -> stream 7 4.5ms..9.9ms ampere_sgemm_128x64_tn
+    """
+    known = "setting batch_size 24\n    setting num_workers 3"
+    for settings, kept in ((known, "batch_size=24, num_workers=3"), ("", "batch_size=..., num_workers=...")):
+        advice = finding_texts(found("pageable-copy", text.format(settings=settings)), lang)["advice"][0]
+        assert advice["snippet"].startswith(f"loader = DataLoader(dataset, {kept}, pin_memory=True)\n")
+
+
+def test_larger_batches_more_workers_and_optimizers_are_reckoned_from_the_recorded_ones():
+    """Twice 24; six workers instead of three, all four cores instead of none; an optimizer that can be fused."""
+
+    def kept(settings: str) -> Mapping[str, str]:
+        return Machine.of(Rank(*sketch(settings + "main 0ms..9ms aten::mm"))).kept
+
+    known = "setting batch_size 24\nsetting cores 4\n"
+    some = kept(known + "setting num_workers 3\nsetting optimizer SGD\n")
+    assert (some["twice_batch_size"], some["more_workers"], some["optimizer"]) == ("48", "6", "SGD")
+    none = kept(known + "setting num_workers 0\nsetting optimizer Lion\n")
+    assert (none["twice_batch_size"], none["more_workers"], none["optimizer"]) == ("48", "4", "AdamW")
+    bare = kept("")
+    assert (bare["twice_batch_size"], bare["more_workers"], bare["batch_size"]) == ("2 * batch_size", "...", "...")
+
+
+def test_the_late_ranks_own_number_stands_in_the_command_to_copy():
+    """Rank 2 of 3 is late: the command looks at it, not at rank 1."""
+    lines = [
+        f"  rank {rank}: main 0ms..0.1ms aten::mm -> stream 7 0.2ms..{8 if rank == 2 else 3}ms ampere_sgemm_128x64_tn\n"
+        f"  rank {rank}: main 1ms..1.1ms nccl:all_reduce -> stream 20 {8 if rank == 2 else 3}ms..9ms "
+        "ncclDevKernel_AllReduce_Sum_f32_RING_LL\n"
+        for rank in range(3)
+    ]
+    text = "ranks 3\ndevice NVIDIA A100-SXM4-80GB\nsteps 4 x 10ms\n" + "".join(lines)
+    advice = {one["id"]: one for one in finding_texts(found("late-rank", text), "en")["advice"]}
+    assert "uncork analyze FOLDER --rank 2 -v" in advice["look-at-rank"]["snippet"]
 
 
 def test_a_process_with_one_thread_has_none_too_many():

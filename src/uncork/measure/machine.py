@@ -10,6 +10,8 @@ from uncork.frames import is_users
 from uncork.measure import Measurement, Rank
 
 _KINDS = (("npu", ("npu", "ascend")), ("xpu", ("xpu",)), ("mps", ("mps",)), ("hip", ("amd", "instinct", "radeon")))
+_FUSED = ("Adam", "AdamW", "SGD", "Adagrad")
+"""Optimizers of ``torch.optim`` that take ``fused=True`` (torch 2.8's documentation)."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,20 @@ class Machine(Measurement):
         """Return what PyTorch calls the device (``torch.autocast(…)``): AMD's answers to ``cuda`` as well."""
         return "cuda" if self.device == "hip" else self.device
 
+    @property
+    def kept(self) -> Mapping[str, str]:
+        """Return what advice to paste keeps of the program: as it is now, ``...`` where the recording does not say."""
+        return {
+            "accelerator": self.accelerator,
+            "batch_size": _said(self.batch_size),
+            "twice_batch_size": str(2 * self.batch_size) if self.batch_size else "2 * batch_size",
+            "num_workers": _said(self.num_workers),
+            "more_workers": _said(
+                self.cores if self.num_workers == 0 else 2 * self.num_workers if self.num_workers else None
+            ),
+            "optimizer": self.optimizer if self.optimizer in _FUSED else "AdamW",
+        }
+
     def workers_for(self, load_ns: float, rest_ns: float, *, waiting: bool = False) -> int:
         """Return how many workers hide the loading of a batch behind the rest of a step, and no more than cores.
 
@@ -97,6 +113,10 @@ class Machine(Measurement):
 
 DEFAULT_CORES = 8
 """Cores assumed where the recording does not say; the advice then tells people to stay below their own number."""
+
+
+def _said(value: int | None) -> str:
+    return "..." if value is None else str(value)
 
 
 def _count(value: object) -> int | None:

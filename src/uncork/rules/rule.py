@@ -68,8 +68,7 @@ class Rule:
         except MissingEvidence as lack:  # what only all ranks together can lack
             return NotAssessed(self.id, lack.what)
         machine = ranks[able[0]].get(Machine)
-        accelerator = machine.accelerator if isinstance(machine, Machine) else "cuda"
-        shared: dict[str, object] = {"accelerator": accelerator}
+        shared: dict[str, object] = dict(machine.kept) if isinstance(machine, Machine) else {"accelerator": "cuda"}
         ledger = ranks[able[0]].get(StepLedger)
         if isinstance(ledger, StepLedger) and not ledger.marked:
             shared["unmarked"] = True  # titles then speak of the time, not of each step
