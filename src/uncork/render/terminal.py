@@ -15,6 +15,7 @@ from uncork.locale import say
 from uncork.render import Options
 from uncork.render.controls import print_parts
 from uncork.render.memory_text import memory_parts
+from uncork.render.snippet import Snippet
 from uncork.render.tables import COLUMNS, TEXT_COLUMNS, cell, fitting, gain, shown_columns, step_facts, top_rows, where
 from uncork.report import LedgerEntry, Report, finding_texts, spell
 from uncork.units import format_ns, format_quantity, format_share
@@ -185,7 +186,7 @@ def _finding(number: int, finding: Finding, options: Options) -> RenderableType:
     for advice in texts["advice"][: None if options.verbose else 1]:
         lines.append(Text.assemble((say(lang, "ui.fix") + " ", "dim"), advice["text"]))
         if advice["snippet"]:
-            lines.append(Padding(Text(advice["snippet"], style="green"), (0, 0, 0, 4)))
+            lines.append(Padding(Snippet(advice["snippet"], "green"), (0, 0, 0, 4)))
         if options.verbose and advice["risk"]:
             lines.append(Padding(Text(say(lang, "ui.risk") + " " + advice["risk"], style="dim"), (0, 0, 0, 4)))
     grid.add_row(Text(str(number), style="dim"), Text(gain(finding) or "–", style="bold green"), Group(*lines))
