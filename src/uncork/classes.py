@@ -1,7 +1,7 @@
 """From causes to classes: how much of a step each of the five classes could give back."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -9,6 +9,7 @@ import numpy.typing as npt
 from uncork.findings import CLASSES, Bottleneck
 from uncork.ledger import CAUSES, OUTSIDE
 from uncork.measure.step_ledger import StepLedger
+from uncork.records import dataclass
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from uncork.errors import UnreadableError
 from uncork.findings import Bottleneck, Finding, Message
 from uncork.locale import say
 from uncork.recording import RunFolder, quiet_window
+from uncork.records import dataclass
 from uncork.report import Report, finding_texts, from_json
 
 # A saved report is read whole; larger files are recordings.

@@ -1,8 +1,10 @@
 """What uncork finds: causes with their cost, place, evidence and advice; and what it could not look at."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
+
+from uncork.records import dataclass
 
 
 class Bottleneck(str, Enum):

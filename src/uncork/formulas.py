@@ -6,9 +6,10 @@ Matrix products 2MNK, convolutions 2 × (filter without its first side) × outpu
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from uncork.inputs import PRECISION, Args, Shape
+from uncork.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,12 @@
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from pathlib import Path
 
 from uncork.recording import Device
+from uncork.records import dataclass
 
 if sys.version_info >= (3, 11):
     import tomllib

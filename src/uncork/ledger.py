@@ -6,7 +6,6 @@ inside the steps; the rest is ``unexplained``. So the causes sum to the wall tim
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
@@ -17,6 +16,7 @@ from uncork.findings import Bottleneck
 from uncork.host_causes import cpu_claims, idle_claims
 from uncork.intervals import Intervals, covered_ns, intersect, intervals, subtract, union
 from uncork.kernels import BANDWIDTH, CLASSES, COMPUTE, is_matrix_vector
+from uncork.records import dataclass
 from uncork.timeline import Timeline, once
 
 IntArray = npt.NDArray[np.int64]

@@ -1,12 +1,12 @@
 """Who nests in whom: the spans of host threads as nested slices."""
 
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from uncork.events import EventTable, Kind, among
+from uncork.records import dataclass
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import html
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from uncork.compare import Comparison, compare
 from uncork.locale import default_language
+from uncork.records import dataclass
 from uncork.render import Options, renderers
 from uncork.render.comparison import render_comparison
 from uncork.render.comparison_markdown import render_comparison_markdown
@@ -67,7 +67,7 @@ class Shown:
         return target
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class ShownComparison(Comparison):
     """A comparison that a notebook shows as a page and a console as text.
 

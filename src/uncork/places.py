@@ -6,13 +6,13 @@ it records stacks; whatever call holds such a moment was made from that line.
 
 import re
 from collections import Counter, defaultdict
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from uncork.frames import is_users_frame, same_file, split_frame
 from uncork.recording import Moments
+from uncork.records import dataclass
 
 IntArray = npt.NDArray[np.int64]
 

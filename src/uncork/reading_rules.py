@@ -4,7 +4,6 @@ They are evidence, not the verdict: the ledger decides. Where they would say som
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -17,6 +16,7 @@ from uncork.measure.memory_use import MemoryUse
 from uncork.measure.operator import Operator
 from uncork.measure.operators import OperatorTable
 from uncork.measure.step_ledger import StepLedger
+from uncork.records import dataclass
 
 # Thresholds of the articles, as restated in requirements R3.1 to R3.5.
 TOP_COMPUTE_SHARE = 0.70

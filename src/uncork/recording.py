@@ -1,13 +1,14 @@
 """One rank's Recording, and the names of the files in a run folder."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from uncork.events import EventTable
+from uncork.records import dataclass
 
 IntArray = npt.NDArray[np.int64]
 

@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Any
 
 from uncork import __version__
@@ -21,6 +21,7 @@ from uncork.findings import (
     Verdict,
 )
 from uncork.locale import catalogue, fill, named, of_the_time, say
+from uncork.records import dataclass
 from uncork.rules import rules
 from uncork.rules.headroom import spoken
 from uncork.rules.page import page

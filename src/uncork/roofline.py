@@ -1,9 +1,8 @@
 """Roof: the least time that a device needs for some work."""
 
-from dataclasses import dataclass
-
 from uncork.formulas import Work
 from uncork.hardware import Peaks
+from uncork.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 import http.server
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from http import HTTPStatus
 from pathlib import Path
@@ -14,6 +13,7 @@ from uncork.measure import MissingEvidence, Rank
 from uncork.measure.views.timeline_view import TimelineView
 from uncork.pipeline import analyze_recordings
 from uncork.recording import Recording
+from uncork.records import dataclass
 from uncork.render import Options
 from uncork.render.html import render_served
 

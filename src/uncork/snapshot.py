@@ -1,10 +1,12 @@
 """MemorySnapshot and MemoryTimeline: what the allocator wrote down, as columns with stacks kept once."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import numpy.typing as npt
+
+from uncork.records import dataclass
 
 IntArray = npt.NDArray[np.int64]
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, wraps
 from typing import TypeVar
 
@@ -15,6 +15,7 @@ from uncork.kernels import kernel_classes
 from uncork.nesting import HostSlices, nest
 from uncork.operators import AUTOGRAD, LOADER_FRAME, is_loader
 from uncork.recording import Recording
+from uncork.records import dataclass
 
 K = TypeVar("K")
 T = TypeVar("T")

@@ -5,7 +5,6 @@ recording holds no timeline.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +18,7 @@ from uncork.measure.matching import match
 from uncork.measure.step_ledger import StepLedger
 from uncork.measure.waiting import Lateness, lateness
 from uncork.quality import blocks
+from uncork.records import dataclass
 from uncork.wording import late_key, summary, wrong_if
 
 FloatArray = npt.NDArray[np.float64]

@@ -13,8 +13,10 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Protocol
+
+from uncork.records import dataclass
 
 EVENTS_PER_CALL, EVENTS_PER_NODE = 15, 12
 """Events that come with one module call and with one autograd node, forward and backward (rough, no count)."""

@@ -4,10 +4,10 @@ import os
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from uncork.capture.files import told
+from uncork.records import dataclass
 
 # Rank, number of ranks, rank on this host, name of the job. torchrun, accelerate and deepspeed set the first line.
 LAUNCHERS = (

@@ -3,8 +3,10 @@
 import json
 import os
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
+
+from uncork.records import dataclass
 
 ENVIRONMENT = "UNCORK_CAPTURE"
 """Environment variable that carries `Orders` into every process of the run."""

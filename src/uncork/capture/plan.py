@@ -4,9 +4,8 @@ Each window bounds the next: the light one counts the operators of a step and cP
 decide how many steps a deep window may hold and whether it may record stacks.
 """
 
-from dataclasses import dataclass
-
 from uncork.capture.options import CaptureOptions
+from uncork.records import dataclass
 
 EVENTS_MOST_DEEP = 100_000
 """Events a deep window may hold: 1.4 s for stop and export, 60 MB of JSON, 500 MB of memory (14 us, 615 B, 5 kB)."""

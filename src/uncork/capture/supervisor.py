@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ from uncork.capture.signals import Relay
 from uncork.errors import UsageError
 from uncork.locale import default_language, say
 from uncork.recording import RunFolder
+from uncork.records import dataclass
 
 GRACE_S = 10.0
 """Time a program has after each request to end, before the next, stronger one."""

@@ -7,7 +7,6 @@ process is simply ``ranks = 1``. A file here needs no registration: every subcla
 import importlib
 import pkgutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any, ClassVar, Generic, TypeVar, overload
 
@@ -15,6 +14,7 @@ from uncork.calltree import CallTree
 from uncork.errors import strict
 from uncork.ledger import Ledger, partition
 from uncork.recording import Recording
+from uncork.records import dataclass
 from uncork.timeline import Timeline
 
 T = TypeVar("T")

@@ -1,11 +1,11 @@
 """Every block that lived while the allocator's history ran: from when to when, how large, asked for and freed where."""
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
+from uncork.records import dataclass
 from uncork.snapshot import ACTIONS, STATES, MemorySnapshot
 
 IntArray = npt.NDArray[np.int64]

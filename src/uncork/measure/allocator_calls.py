@@ -1,7 +1,6 @@
 """AllocatorCalls: how often the device's driver is asked for memory, or given some back, while steps run."""
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -9,6 +8,7 @@ import numpy.typing as npt
 from uncork.events import Kind
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.operators import ALLOCATOR_CALL
+from uncork.records import dataclass
 
 IntArray = npt.NDArray[np.int64]
 

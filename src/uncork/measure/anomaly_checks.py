@@ -1,7 +1,5 @@
 """AnomalyChecks: what autograd's anomaly detection adds to each backward pass."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from uncork.events import Kind
@@ -9,6 +7,7 @@ from uncork.intervals import intersect, intervals, subtract, total_ns
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.machine import Machine
 from uncork.operators import AUTOGRAD
+from uncork.records import dataclass
 
 _CHECK = frozenset({"aten::isnan", "aten::_is_any_true", "aten::any", "aten::item"})
 

@@ -3,11 +3,12 @@
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.operator import Operator
 from uncork.measure.operators import OperatorTable, deep_parts, operator_parts
+from uncork.records import dataclass
 
 LEAST_SCORES = 4096
 """Tensors with fewer elements are of equal size by chance."""

@@ -1,7 +1,5 @@
 """BandwidthKernels: kernels that mostly read and write memory, by what they do and who launches them."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
@@ -10,6 +8,7 @@ from uncork.kernels import CLASSES
 from uncork.ledger import counts_for
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.whereabouts import locate
+from uncork.records import dataclass
 
 IntArray = npt.NDArray[np.int64]
 

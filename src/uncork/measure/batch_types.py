@@ -1,12 +1,11 @@
 """BatchTypes: double-precision tensors that come out of the loader, and what converting them costs."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
 from uncork.events import Kind
 from uncork.measure import Measurement, MissingEvidence, Rank
+from uncork.records import dataclass
 from uncork.timeline import Timeline
 
 _JOINS = frozenset({"aten::stack", "aten::cat"})

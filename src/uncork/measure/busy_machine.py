@@ -1,10 +1,9 @@
 """BusyMachine: how much of the machine's cores other programs took while the steps were recorded."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from uncork.measure import Measurement, MissingEvidence, Rank
+from uncork.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 import re
 from collections import Counter
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from uncork.findings import Location
 from uncork.intervals import EMPTY, intersect, intervals, total_ns
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.whereabouts import locate
+from uncork.records import dataclass
 
 # Outside autocast none of these converts its inputs.
 _EATS_CASTS = re.compile(

@@ -1,6 +1,5 @@
 """Collate: the share of loading that puts items together into a batch."""
 
-from dataclasses import dataclass
 from typing import TypeVar
 
 from uncork.findings import Location
@@ -9,6 +8,7 @@ from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.loader import LoaderWait
 from uncork.measure.loader_code import LoaderCode
 from uncork.measure.loader_stages import LoaderStages
+from uncork.records import dataclass
 
 T = TypeVar("T", bound=Measurement)
 

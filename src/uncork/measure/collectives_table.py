@@ -1,13 +1,13 @@
 """CollectivesTable: what each kind of collective of each process group takes per step, on one rank."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from uncork.measure import Measurement, Rank
 from uncork.measure.collectives import Collectives
+from uncork.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,11 @@
 """Convolutions: their time, the layout conversions around them, and how cuDNN or MIOpen was told to choose kernels."""
 
-from dataclasses import dataclass
-
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.kernels_table import KernelTable
 from uncork.measure.operator import Operator
 from uncork.measure.operator_groups import group_operators
 from uncork.measure.operators import OperatorTable, operator_parts
+from uncork.records import dataclass
 
 _BENCHMARK_AT = {"aten::_convolution": 9, "aten::cudnn_convolution": 6, "aten::miopen_convolution": 7}
 """Place of the benchmark flag among the inputs (native_functions.yaml)."""

@@ -1,7 +1,6 @@
 """CreatedOnHost: tensors that are filled on the CPU and then copied, where the device could have filled them itself."""
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +11,7 @@ from uncork.intervals import covered_ns
 from uncork.ledger import counts_for
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.whereabouts import locate
+from uncork.records import dataclass
 from uncork.timeline import Timeline
 
 IntArray = npt.NDArray[np.int64]

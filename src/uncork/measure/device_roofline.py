@@ -1,10 +1,9 @@
 """DeviceRoofline: how near a busy device is to what it could do at most."""
 
-from dataclasses import dataclass
-
 from uncork.kernels import COMPUTE
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.operators import operator_parts
+from uncork.records import dataclass
 
 NEAR_ROOF_SHARE = 0.5
 """At half of what memory can deliver, memory holds a product up; far below, its launch or its shape does."""

@@ -1,7 +1,6 @@
 """Dispatch: how many operators and launches a step makes, how small they are, and where most come from."""
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +13,7 @@ from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.syncs import READS_BACK
 from uncork.measure.whereabouts import busiest_line
 from uncork.operators import ALLOCATES, operator_class
+from uncork.records import dataclass
 from uncork.timeline import Timeline
 
 IntArray = npt.NDArray[np.int64]

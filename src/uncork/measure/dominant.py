@@ -1,7 +1,6 @@
 """Dominant: the operators that compute, by the time they take, and what kind of work they do."""
 
 import re
-from dataclasses import dataclass
 
 from uncork.calltree import BACKWARD_NODE
 from uncork.host_causes import TINY_OP_NS
@@ -10,6 +9,7 @@ from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.kernels_table import KernelTable
 from uncork.measure.operator import Operator
 from uncork.measure.operators import OperatorTable
+from uncork.records import dataclass
 
 MOST = 3
 """The source article asks for the top three (requirement R5.1)."""

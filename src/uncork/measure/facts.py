@@ -1,10 +1,10 @@
 """Facts: what a recording says about itself, without its events."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from uncork.measure import Measurement, Rank
 from uncork.recording import Device, Flags, RunInfo
+from uncork.records import dataclass
 
 
 @dataclass(frozen=True)

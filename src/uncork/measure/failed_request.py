@@ -1,7 +1,7 @@
 """OutOfMemory: a request for device memory that failed, and how what was free lay."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import numpy.typing as npt
@@ -9,6 +9,7 @@ import numpy.typing as npt
 from uncork.measure.allocations import ALLOC, COMPLETED, GROWS, REQUESTED, SHRINKS, Allocations
 from uncork.measure.memory_what_if import Saving
 from uncork.measure.owners import Owner, StackKinds
+from uncork.records import dataclass
 from uncork.snapshot import STATES, MemorySnapshot
 
 ROUNDED_BYTES = 512

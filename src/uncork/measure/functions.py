@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,6 +12,7 @@ from uncork.events import IntArray, Kind
 from uncork.frames import is_users, is_users_frame, split_frame
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.recording import FunctionTable
+from uncork.records import dataclass
 
 MOST_FUNCTIONS = 100
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")

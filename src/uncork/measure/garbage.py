@@ -1,12 +1,11 @@
 """Garbage: time of Python's garbage collector in each step."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
 from uncork.events import Kind
 from uncork.measure import Measurement, MissingEvidence, Rank
+from uncork.records import dataclass
 from uncork.timeline import Timeline
 
 REPEATED = 1.5

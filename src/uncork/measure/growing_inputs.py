@@ -2,12 +2,12 @@
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import pairwise
 
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.operator import Operator
 from uncork.measure.operators import OperatorTable, deep_parts, operator_parts
+from uncork.records import dataclass
 
 LEAST_LENGTHS = 16
 """Lengths without a gap between them that texts of any length do not have by chance."""

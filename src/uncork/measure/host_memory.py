@@ -1,11 +1,10 @@
 """HostMemory: how the memory of the program and of its loader's workers on the host grows while it runs."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
 from uncork.measure import Measurement, MissingEvidence, Rank
+from uncork.records import dataclass
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -1,7 +1,5 @@
 """IdleDevice: a machine with a device whose program computes on the host all the same."""
 
-from dataclasses import dataclass
-
 from uncork.events import Kind
 from uncork.formulas import FORMULAS
 from uncork.hardware import peaks_of
@@ -9,6 +7,7 @@ from uncork.measure import Measurement, Rank
 from uncork.measure.operator import Operator
 from uncork.measure.operators import OperatorTable
 from uncork.operators import COPY_CALL, LAUNCH_CALL
+from uncork.records import dataclass
 
 LEAST_FLOP = 1_000_000
 """Work per step below which a device would not be faster: its launch alone takes as long on the host."""

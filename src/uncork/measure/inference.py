@@ -1,12 +1,12 @@
 """Inference: whether the program only runs forward, and what of its work belongs to training alone."""
 
 import re
-from dataclasses import dataclass
 
 from uncork.measure import Measurement, Rank
 from uncork.measure.operator import Operator
 from uncork.measure.operator_groups import group_operators
 from uncork.measure.operators import OperatorTable, operator_parts
+from uncork.records import dataclass
 
 _DROPOUT = frozenset({"aten::native_dropout", "aten::bernoulli_", "aten::_fused_dropout", "aten::feature_dropout"})
 _NORM = re.compile(r"^aten::(native|cudnn|miopen)_batch_norm$")

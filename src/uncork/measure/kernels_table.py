@@ -1,7 +1,7 @@
 """KernelTable: what the device's time goes to, by kernel, by class of kernel, and by precision."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,6 +11,7 @@ from uncork.events import Kind
 from uncork.intervals import contains
 from uncork.kernels import CLASSES
 from uncork.measure import Measurement, MissingEvidence, Rank
+from uncork.records import dataclass
 from uncork.tensorcores import is_misaligned, matrix_precision
 
 IntArray = npt.NDArray[np.int64]

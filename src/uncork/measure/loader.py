@@ -1,7 +1,6 @@
 """LoaderWait: how long each step waits for its next batch, and how the program loads."""
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +9,7 @@ from uncork.events import Kind
 from uncork.intervals import covered_ns, intersect, intervals, subtract, total_ns
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.operators import LOADER_FRAME, is_loader
+from uncork.records import dataclass
 from uncork.timeline import Timeline, once
 
 IntArray = npt.NDArray[np.int64]

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from uncork.measure.loader_functions import parts_of_functions
 from uncork.measure.loader_words import stage_of
 from uncork.measure.sampled import sampled_line
 from uncork.recording import StackSample
+from uncork.records import dataclass
 from uncork.timeline import Timeline
 
 MOST_PARTS = 32

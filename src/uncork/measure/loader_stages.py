@@ -1,12 +1,11 @@
 """LoaderStages: what the recorder timed inside the DataLoader, in the main process and in each worker."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.loader import loads_nothing
 from uncork.recording import SpanTable
+from uncork.records import dataclass
 
 
 @dataclass(frozen=True)

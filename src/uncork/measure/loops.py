@@ -1,11 +1,11 @@
 """Loops: places in the program that go through a tensor element by element."""
 
 from collections import defaultdict
-from dataclasses import dataclass
 
 from uncork.measure import Measurement, Rank
 from uncork.measure.operator import Operator
 from uncork.measure.operators import OperatorTable, operator_parts
+from uncork.records import dataclass
 
 _TAKING_OUT = frozenset({"aten::select", "aten::unbind", "aten::item", "aten::index"})
 """What ``tensor[i]`` and ``for row in tensor`` call."""

@@ -3,11 +3,11 @@
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from uncork.findings import Location
 from uncork.frames import is_users
 from uncork.measure import Measurement, Rank
+from uncork.records import dataclass
 
 _KINDS = (("npu", ("npu", "ascend")), ("xpu", ("xpu",)), ("mps", ("mps",)), ("hip", ("amd", "instinct", "radeon")))
 _FUSED = ("Adam", "AdamW", "SGD", "Adagrad")

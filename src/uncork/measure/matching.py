@@ -5,14 +5,13 @@ rest of each rank's duration is waiting, and the rank that waits least is the on
 common clock is needed. Axes: matched collectives × ranks.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
 from uncork.intervals import intervals
 from uncork.measure import Ranks
 from uncork.measure.collectives import UNMATCHED, Collectives
+from uncork.records import dataclass
 
 IntArray = npt.NDArray[np.int64]
 

@@ -1,12 +1,12 @@
 """MemoryUse: how much of a device's memory a rank uses at most, from whatever recorded it."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.memory_what_if import Saving
 from uncork.measure.snapshot_memory import SnapshotMemory
 from uncork.measure.trace_memory import TraceMemory
+from uncork.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
 """What other choices would have saved, and how much larger a batch would fit: the memory over time is counted anew."""
 
 from collections.abc import Callable, Container, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -9,6 +8,7 @@ import numpy.typing as npt
 from uncork.findings import Location
 from uncork.measure.allocations import Allocations
 from uncork.measure.repeated_calls import RepeatedCall
+from uncork.records import dataclass
 from uncork.snapshot import CATEGORIES, MemoryTimeline
 
 IntArray = npt.NDArray[np.int64]

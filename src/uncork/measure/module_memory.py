@@ -3,7 +3,6 @@
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from uncork.events import Kind
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.trace_memory import allocated_bytes, main_rows, next_of
 from uncork.nesting import HostSlices
+from uncork.records import dataclass
 from uncork.timeline import Timeline
 
 IntArray = npt.NDArray[np.int64]

@@ -1,7 +1,6 @@
 """OperatorGroups: a recording's operators put together by name, phase, module, line and shapes."""
 
 import re
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -12,6 +11,7 @@ from uncork.driving import group_medians
 from uncork.events import DEVICE_KINDS, Kind, together
 from uncork.formulas import FORMULAS, Work, work_of
 from uncork.intervals import Intervals, contains, intervals
+from uncork.records import dataclass
 from uncork.tensorcores import saves_arithmetic
 from uncork.timeline import Timeline, once
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, ClassVar
 
@@ -18,6 +18,7 @@ from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.operator import Operator
 from uncork.measure.operator_groups import OperatorGroups, group_operators
 from uncork.operators import LAUNCH_CALL, operator_class
+from uncork.records import dataclass
 from uncork.roofline import OVER_PEAK_SHARE, roof
 from uncork.tensorcores import matrix_precision
 from uncork.timeline import once

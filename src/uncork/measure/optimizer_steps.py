@@ -1,7 +1,6 @@
 """OptimizerSteps: how the optimizer updates its parameters: one by one, in lists, or in one kernel."""
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -9,6 +8,7 @@ from uncork.events import Kind
 from uncork.intervals import intersect, intervals, total_ns
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.loader import under
+from uncork.records import dataclass
 
 STEP = re.compile(r"^Optimizer\.step#(?P<name>\w+)\.step")
 _UPDATE = re.compile(r"^aten::(add_|mul_|addcdiv_|addcmul_|lerp_|sub_|copy_|sqrt|div)$")

@@ -3,7 +3,6 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +10,7 @@ import numpy.typing as npt
 from uncork.findings import Location
 from uncork.frames import is_users
 from uncork.measure.allocations import Allocations
+from uncork.records import dataclass
 from uncork.snapshot import CATEGORIES, Stacks
 
 IntArray = npt.NDArray[np.int64]

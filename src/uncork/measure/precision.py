@@ -1,13 +1,13 @@
 """Precision: what the device's matrix kernels compute in, and what the device could."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from uncork.hardware import BF16_SINCE, TENSOR_CORES_SINCE, TF32_SINCE, Peaks, capability, is_amd, peaks_of
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.kernels_table import KernelTable
 from uncork.measure.operator import Operator
 from uncork.measure.operators import OperatorTable
+from uncork.records import dataclass
 from uncork.tensorcores import is_misaligned
 
 REACHED_SHARE = 0.85

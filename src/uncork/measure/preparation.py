@@ -1,7 +1,5 @@
 """Preparation: making the step's input on the main thread, outside torch's DataLoader."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from uncork.findings import Location
@@ -9,6 +7,7 @@ from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.loader import LoaderWait, next_calls
 from uncork.measure.loader_code import LoaderCode
 from uncork.measure.python_gaps import GAP_CAUSES, PythonGaps
+from uncork.records import dataclass
 
 
 @dataclass(frozen=True)

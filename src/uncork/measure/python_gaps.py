@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from uncork.measure.host_pieces import frame_location, has_frames, innermost_ns,
 from uncork.measure.sampled import sampled_line
 from uncork.operators import SPEAKING, prepares_input, writes_out
 from uncork.recording import StackSample
+from uncork.records import dataclass
 from uncork.timeline import Timeline
 
 IntArray = npt.NDArray[np.int64]

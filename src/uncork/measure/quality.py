@@ -1,7 +1,6 @@
 """RecordingQuality: what a recording can and cannot show, counted; the gate (`uncork.quality`) judges it."""
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +10,7 @@ from uncork.intervals import covered_ns, intervals, total_ns
 from uncork.measure import Measurement, Rank
 from uncork.measure.losses import hollow_share, lost_kernels_share, lost_share
 from uncork.operators import COPY_CALL, LAUNCH_CALL
+from uncork.records import dataclass
 from uncork.timeline import Timeline
 
 IntArray = npt.NDArray[np.int64]

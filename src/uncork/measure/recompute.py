@@ -1,13 +1,12 @@
 """Recompute: forward work done again in the backward pass, and the memory that it saves."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from uncork.events import Kind
 from uncork.measure import Measurement, Rank
 from uncork.measure.operator import Operator
 from uncork.measure.operators import OperatorTable, operator_parts
+from uncork.records import dataclass
 
 
 @dataclass(frozen=True)

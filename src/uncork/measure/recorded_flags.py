@@ -1,8 +1,7 @@
 """RecordedFlags: what the recording was asked to hold, its deep window included."""
 
-from dataclasses import dataclass
-
 from uncork.measure import Measurement, MissingEvidence, Rank
+from uncork.records import dataclass
 
 WANTED = {"shapes": "record_shapes", "memory": "profile_memory", "stacks": "with_stack"}
 """The three that findings need most (requirement R1.3), and their names in ``torch.profiler.profile``."""

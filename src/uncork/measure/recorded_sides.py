@@ -1,9 +1,8 @@
 """RecordedSides: whether a recording shows the host, the device, or both."""
 
-from dataclasses import dataclass
-
 from uncork.events import Kind
 from uncork.measure import Measurement, MissingEvidence, Rank
+from uncork.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,6 +12,7 @@ from uncork.events import Kind
 from uncork.intervals import contains
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.operator_groups import host_steps
+from uncork.records import dataclass
 
 # Regions that PyTorch and its libraries open themselves.
 _LIBRARIES = re.compile(

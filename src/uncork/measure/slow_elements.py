@@ -3,11 +3,11 @@
 import json
 import math
 import re
-from dataclasses import dataclass
 
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.operator import Operator
 from uncork.measure.operators import operator_parts
+from uncork.records import dataclass
 
 ARITHMETIC = re.compile(r"^aten::(add|sub|mul|div|addcmul|addcdiv|lerp|square|sqrt|rsqrt|reciprocal)_?$")
 LEAST_ELEMENTS = 1 << 16

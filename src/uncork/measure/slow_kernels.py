@@ -1,12 +1,12 @@
 """SlowKernels: matrix work far under its roofline, and kernels that say of themselves that they are naive."""
 
 import re
-from dataclasses import dataclass
 
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.kernels_table import KernelTable
 from uncork.measure.operator import Operator
 from uncork.measure.operators import operator_parts
+from uncork.records import dataclass
 
 NAIVE = re.compile(r"naive", re.IGNORECASE)
 FAR_UNDER_SHARE = 0.1

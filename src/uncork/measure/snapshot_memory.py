@@ -1,7 +1,7 @@
 """SnapshotMemory: who held the device's memory at the peak and at the end, and why more did not fit."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,6 +15,7 @@ from uncork.measure.fixed_time import fixed_share, time_share
 from uncork.measure.memory_views import curve, growth_bytes, owner_rows, saving_row, segments_map, timeline_curve
 from uncork.measure.memory_what_if import Saving, savings, timeline_in_use
 from uncork.measure.owners import Owner
+from uncork.records import dataclass
 from uncork.snapshot import CATEGORIES, MemorySnapshot, MemoryTimeline
 
 IntArray = npt.NDArray[np.int64]

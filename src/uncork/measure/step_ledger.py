@@ -1,6 +1,6 @@
 """StepLedger: where each step's time went, cause by cause."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -8,6 +8,7 @@ import numpy.typing as npt
 from uncork.intervals import covered_ns
 from uncork.ledger import OUTSIDE, Ledger
 from uncork.measure import Measurement, Rank
+from uncork.records import dataclass
 
 IntArray = npt.NDArray[np.int64]
 

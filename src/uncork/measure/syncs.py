@@ -1,7 +1,6 @@
 """Syncs: where the host stops until the device is done, and what the stop costs the device afterwards."""
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +12,7 @@ from uncork.intervals import complement, contains, covered_ns
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.whereabouts import locate
 from uncork.operators import ATEN, COPY_CALL, WAIT_CALL
+from uncork.records import dataclass
 from uncork.timeline import Timeline
 
 IntArray = npt.NDArray[np.int64]

@@ -1,9 +1,8 @@
 """Threads: how many threads compute on the host, and how many cores there are for them."""
 
-from dataclasses import dataclass
-
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.machine import Machine
+from uncork.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,8 @@
 """TorchVersion: which PyTorch made the recording."""
 
-from dataclasses import dataclass
-
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.machine import Machine
+from uncork.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,12 @@
 """TotalAndSelf: the operators that lead the table by total time and by their own time."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from uncork.events import Kind
 from uncork.intervals import covered_ns, intervals
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.operators import operator_class
+from uncork.records import dataclass
 
 _NO_OPERATORS = frozenset({"loader", "compile", "comm", "optimizer", "region"})
 """Regions and services that stand in the table beside operators."""

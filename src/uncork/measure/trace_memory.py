@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,6 +16,7 @@ from uncork.measure.memory_views import chosen, growth_bytes, saving_row
 from uncork.measure.memory_what_if import FULL_SHARE, MOST_BATCH_RATIO, Saving
 from uncork.measure.trace_what_if import trace_savings
 from uncork.measure.whereabouts import located
+from uncork.records import dataclass
 from uncork.timeline import Timeline
 
 IntArray = npt.NDArray[np.int64]

@@ -1,7 +1,7 @@
 """Waiting for late ranks: who causes it, how much of a step it is, and its place in the ledger."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +10,7 @@ from uncork.measure import Measured, Ranks
 from uncork.measure.collectives import Collectives
 from uncork.measure.matching import Matched, match
 from uncork.measure.step_ledger import StepLedger
+from uncork.records import dataclass
 
 IntArray = npt.NDArray[np.int64]
 

@@ -1,10 +1,9 @@
 """WorkerCounts: loader workers against the cores of the machine."""
 
-from dataclasses import dataclass
-
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.loader import loads_nothing
 from uncork.measure.machine import Machine
+from uncork.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,9 @@
 """WorkerStarts: how often loader workers are started, and what each start costs."""
 
-from dataclasses import dataclass
-
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.loader import LoaderWait
 from uncork.measure.loader_stages import LoaderStages
+from uncork.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
 """Wrappers: what DistributedDataParallel and DataParallel say about themselves in a trace."""
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +10,7 @@ from uncork.events import DEVICE_KINDS, Kind
 from uncork.intervals import intervals, moments, subtract, total_ns
 from uncork.ledger import counts_for
 from uncork.measure import Measurement, MissingEvidence, Rank
+from uncork.records import dataclass
 from uncork.timeline import Timeline
 
 IntArray = npt.NDArray[np.int64]

@@ -1,7 +1,6 @@
 """ZeroedGradients: what ``zero_grad`` costs where it writes zeros instead of dropping the gradients."""
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -9,6 +8,7 @@ from uncork.events import Kind
 from uncork.findings import Location
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.whereabouts import locate
+from uncork.records import dataclass
 
 _ZERO_GRAD = re.compile(r"^Optimizer\.zero_grad#")
 _WRITES = re.compile(r"^aten::(zero_|_foreach_zero_|fill_)$")

@@ -1,11 +1,11 @@
 """Names the formats of other tools and things that are no recordings, and says what to do instead."""
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
 from uncork.errors import UnreadableError
+from uncork.records import dataclass
 
 ORDER = 20
 """Asked before the trace reader, which takes any JSON."""

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from uncork.events import EventTable, Kind
 from uncork.readers.columns import Scanned, distinct
 from uncork.recording import Device, Flags
+from uncork.records import dataclass
 
 _MODULE = re.compile("^nn\\.Module: ")
 _DIGIT = re.compile(rb"[1-9]")

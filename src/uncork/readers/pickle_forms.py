@@ -2,7 +2,8 @@
 
 import re
 import struct
-from dataclasses import dataclass
+
+from uncork.records import dataclass
 
 _SHORT = rb"K.|M..|J...."
 _NUMBER = _SHORT + rb"|\x8a(?:" + b"|".join(b"\\x%02x.{%d}" % (size, size) for size in range(1, 9)) + rb")"

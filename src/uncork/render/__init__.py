@@ -3,10 +3,10 @@
 import importlib
 import pkgutil
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Protocol
 
+from uncork.records import dataclass
 from uncork.report import Report
 
 

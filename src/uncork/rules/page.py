@@ -8,9 +8,10 @@ and ``## Examples``. Headings are translated freely; only the ids and the keys a
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+
+from uncork.records import dataclass
 
 _HEAD = re.compile(r"\A---\n(.*?)\n---\n", re.DOTALL)
 _ADVICE = re.compile(r"^### ([a-z0-9-]+): (.+)$", re.MULTILINE)

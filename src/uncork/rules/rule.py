@@ -3,13 +3,14 @@
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from uncork.findings import Bottleneck, Cost, Finding, Gain, NotAssessed
 from uncork.measure import Measured, Measurement, Missing, MissingEvidence, Ranks
 from uncork.measure.machine import Machine
 from uncork.measure.step_ledger import StepLedger
+from uncork.records import dataclass
 
 Outcome = Cost | Iterable[Cost] | None
 Predicate = Callable[..., Outcome]

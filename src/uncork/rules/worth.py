@@ -1,10 +1,10 @@
 """What a cause is worth: its time per step over the ranks, whose it is, and how sure a rule can be."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from uncork.measure import Ranks
 from uncork.measure.step_ledger import StepLedger
+from uncork.records import dataclass
 
 NOTABLE_SHARE = 0.05
 """Less of the step is not worth a change; the grade below which two vendors' tools call a job not input-bound."""

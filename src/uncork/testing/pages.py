@@ -3,10 +3,10 @@
 import json
 import math
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 from uncork import pipeline, rules
+from uncork.records import dataclass
 from uncork.report import Report
 from uncork.testing.recordings import sketch
 

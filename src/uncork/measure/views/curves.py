@@ -1,7 +1,6 @@
 """Curves: memory and sampled figures over time, thinned to what a page can show without losing a peak."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -9,6 +8,7 @@ import numpy.typing as npt
 from uncork.events import IntArray, Kind
 from uncork.measure.views.names import printable
 from uncork.recording import SampleTable
+from uncork.records import dataclass
 from uncork.timeline import Timeline
 
 FloatArray = npt.NDArray[np.float64]

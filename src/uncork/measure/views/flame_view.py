@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -15,6 +14,7 @@ from uncork.intervals import complement, covered_ns
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.views.names import Names, Texts, category, printable
 from uncork.measure.views.packed import pack
+from uncork.records import dataclass
 from uncork.timeline import Timeline
 
 LEAF_SHARE = 0.5

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from uncork.kernels import CLASSES
 from uncork.ledger import Ledger
 from uncork.measure.views.names import Names, printable
 from uncork.recording import SpanTable
+from uncork.records import dataclass
 from uncork.timeline import Timeline
 
 MOST_CAUSES = 400_000

@@ -1,6 +1,6 @@
 """StepsView: each step's time by cause, and which steps are not like the others."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -9,6 +9,7 @@ from uncork.events import IntArray
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.step_ledger import StepLedger
 from uncork.measure.views.names import printable
+from uncork.records import dataclass
 
 OUTLIER_RATIO = 1.5
 """A step this much longer than the median is pointed out; so is one over three interquartile ranges above the third

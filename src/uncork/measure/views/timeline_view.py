@@ -1,7 +1,7 @@
 """TimelineView: what the page's timeline draws, packed."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -17,6 +17,7 @@ from uncork.measure.views.lanes import Lane, cause_lane, device_lanes, host_lane
 from uncork.measure.views.names import Names
 from uncork.measure.views.packed import pack
 from uncork.measure.views.sentences import Pattern, longest, patterns
+from uncork.records import dataclass
 from uncork.timeline import Timeline
 
 MOST_EVENTS = 1_500_000
