@@ -58,6 +58,7 @@ PAIRS = {
     "zeros_for_gradients": Pair("zero-grad-not-none", None, ("train",)),  # a twentieth of the step
     "outputs_kept": Pair("host-memory-growth", None),  # costs memory, not time
     "changing_sizes": Pair("recompilation", 0.6),
+    "check_in_forward": Pair("graph-breaks", 0.7, ("forward",)),
     "weights_cast_again": Pair("autocast-recast", 0.8, ("train",)),
     "regions_everywhere": Pair("profiler-inside", None, ("train",)),  # a tenth of the step
     "bursts": Pair("no-prefetch", None),  # nine steps of ten
@@ -65,6 +66,7 @@ PAIRS = {
     "turns_of_work": Pair("imbalance", None, launcher=TWO),
     "one_rank_prepares": Pair("late-rank", None, launcher=TWO),
     "reduce_each_micro_batch": Pair("sync-every-micro-batch", None, launcher=TWO),
+    "gradient_by_gradient": Pair("small-collectives", 0.8, launcher=TWO),
 }
 
 

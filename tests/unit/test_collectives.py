@@ -1,5 +1,6 @@
 """Collectives per rank, matched over ranks, and who waits for whom; on sketches worked out by hand."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -51,6 +52,29 @@ def test_a_ranks_collectives_with_their_exposed_part_and_step() -> None:
     assert found.bytes.tolist() == [4000, 4000]
     assert found.group_size.tolist() == [8, 8]
     assert found.step.tolist() == [0, 1]
+
+
+def test_sizes_on_the_cpu_come_from_shapes_those_of_another_window_by_the_order_in_a_step() -> None:
+    """64 × 64 floats are 16 KiB and ten halves 20 bytes; a gather's output is larger than what it is handed."""
+    step = """
+        steps 2 x 10ms
+          main 0ms..5ms aten::mm
+          thread gloo region 4ms..5ms gloo:all_reduce {wide}
+          thread gloo region 5ms..6ms gloo:all_reduce {thin}
+          thread gloo region 6ms..7ms gloo:all_gather {thin}
+    """
+    (light,) = sketch(step.replace("{wide}", "").replace("{thin}", ""))
+    wide, thin = (
+        json.dumps({"Input Dims": [shape], "Input type": [kind]})
+        for shape, kind in (([64, 64], "float"), ([10], "c10::Half"))
+    )
+    (deep,) = sketch(step.replace("{wide}", wide).replace("{thin}", thin))
+    expected = [16_384, 20, -1] * 2
+    assert Collectives.of(Rank(deep)).bytes.tolist() == expected
+    assert Collectives.of(Rank(replace(light, deep=deep))).bytes.tolist() == expected
+    assert Collectives.of(Rank(light)).bytes.tolist() == [-1] * 6
+    (other,) = sketch(step.replace("{wide}", wide).replace("gloo:all_reduce {thin}", "gloo:broadcast"))
+    assert Collectives.of(Rank(replace(light, deep=other))).bytes.tolist() == [-1] * 6
 
 
 def test_collectives_of_a_cpu_backend_are_its_regions() -> None:

@@ -9,8 +9,10 @@ from uncork import readers
 from uncork.measure import Measurement, Rank
 from uncork.measure.anomaly_checks import AnomalyChecks
 from uncork.measure.casts import Casts
+from uncork.measure.compiled import Compiled
 from uncork.measure.loader import LoaderWait
 from uncork.measure.optimizer_steps import OptimizerSteps
+from uncork.testing import sketch
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
@@ -87,3 +89,23 @@ def test_the_loader_marks_itself(tmp_path: Path):
     assert (found.iterator, found.starts) == ("single", 1)
     # Four batches, and the call that finds the end.
     assert found.calls == 5
+
+
+def test_a_region_that_was_left_is_compiled_code_only_where_its_pieces_run():
+    """Regions of one broken graph nest: 0.1 ms before the first piece and 5 ms between are not compiled code."""
+    nested = """
+        with stacks
+        steps 4 x 10ms
+          main 0ms..9.9ms train.py(30): step
+          main op 0ms..9ms Torch-Compiled Region: 0/0
+          main op 0.1ms..1ms CompiledFunction
+          main 0.2ms..0.9ms aten::mm
+          main 1ms..6ms train.py(20): log_value
+          main op 6ms..9ms Torch-Compiled Region: 1/0
+          main op 6.1ms..9ms CompiledFunction
+          main 6.2ms..8.9ms aten::mm
+    """
+    (recording,) = sketch(nested)
+    assert Compiled.of(Rank(recording)).between_ns == 5_100_000
+    (unnamed,) = sketch(nested.replace("CompiledFunction", "piece"))
+    assert Compiled.of(Rank(unnamed)).between_ns == 0

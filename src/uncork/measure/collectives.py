@@ -5,13 +5,14 @@ Axes of the functions over ranks: matched collectives × ranks.
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from uncork.events import EventTable, Kind
+from uncork.inputs import Args
 from uncork.intervals import covered_ns
 from uncork.kernels import CLASSES
 from uncork.measure import Measurement, MissingEvidence, Rank
@@ -49,6 +50,8 @@ _TYPE_BYTES = {
     "f16": 2, "bf16": 2, "f32": 4, "f64": 8, "half": 2, "float": 4, "double": 8, "int8_t": 1, "uint8_t": 1,
     "int32_t": 4, "uint32_t": 4, "int64_t": 8, "uint64_t": 8, "i8": 1, "u8": 1, "i32": 4, "u32": 4, "i64": 8, "u64": 8,
 }  # fmt: skip
+_LARGER_OUTPUT = frozenset({"all_gather", "gather"})
+"""Names whose output is larger than their input."""
 UNMATCHED = frozenset({"send_recv"})
 """Names whose partners a trace does not tell: they are counted, not matched."""
 
@@ -90,6 +93,8 @@ class Collectives(Measurement):
         """Return the collectives of a rank; raises `MissingEvidence` where it has none."""
         timeline = rank.timeline
         found = _on_device(timeline) if len(timeline.device) else _on_host(timeline)
+        if not len(timeline.device) and rank.deep is not timeline:
+            found = _with_sizes_of(found, timeline, rank.deep)
         if not len(found.start_ns):
             raise MissingEvidence("collectives")
         steps = timeline.steps
@@ -156,7 +161,7 @@ def _on_host(timeline: Timeline) -> _Found:
     table = timeline.events
     rows = np.flatnonzero(table.name_is(_CPU_BACKEND, Kind.USER_ANNOTATION, Kind.CPU_OP))
     rows = rows[np.argsort(table.ts_ns[rows], kind="stable")]
-    return _described(
+    found = _described(
         table,
         start_ns=table.ts_ns[rows],
         end_ns=table.end_ns[rows],
@@ -164,6 +169,45 @@ def _on_host(timeline: Timeline) -> _Found:
         facts=rows,
         spoken=table.name[rows],
     )
+    return replace(found, bytes=np.where(found.bytes < 0, _input_bytes(table, rows, found.name), found.bytes))
+
+
+def _input_bytes(table: EventTable, rows: IntArray, names: Sequence[str]) -> IntArray:
+    """Return the sizes of what a CPU backend's regions were handed, -1 where that is not recorded or not the larger."""
+    pairs = list(zip(table.texts("Input Dims")[rows].tolist(), table.texts("Input type")[rows].tolist(), strict=True))
+    sizes = {pair: _tensor_bytes(*map(table.strings.value, pair)) for pair in set(pairs) if min(pair) >= 0}
+    known = (sizes.get(pair, 0) if name not in _LARGER_OUTPUT else 0 for pair, name in zip(pairs, names, strict=True))
+    return np.array([size or -1 for size in known], np.int64)
+
+
+def _tensor_bytes(dims: object, types: object) -> int:
+    """Return the bytes of the tensors among recorded inputs; 0 where those are no lists."""
+    if not isinstance(dims, list) or not isinstance(types, list):
+        return 0
+    inputs = Args(dims, types, ())
+    try:
+        return inputs.tensor_bytes(*range(len(dims)))
+    except LookupError:
+        return 0
+
+
+def _with_sizes_of(found: _Found, timeline: Timeline, deep: Timeline) -> _Found:
+    """Return collectives with the sizes that another window of the run knows, in steps with the same collectives."""
+    told = _on_host(deep)
+    known = {names: told.bytes[places] for names, places in _by_step(told, deep)}
+    sizes = found.bytes.copy()
+    for names, places in _by_step(found, timeline):
+        if names in known:
+            sizes[places] = np.where(sizes[places] < 0, known[names], sizes[places])
+    return replace(found, bytes=sizes)
+
+
+def _by_step(found: _Found, timeline: Timeline) -> Iterator[tuple[tuple[str, ...], IntArray]]:
+    """Yield the names and the places of each step's collectives."""
+    step = timeline.steps.at(found.start_ns)
+    for number in range(len(timeline.steps)):
+        places = np.flatnonzero(step == number)
+        yield tuple(found.name[place] for place in places), places
 
 
 def _told_by(timeline: Timeline, launch: IntArray) -> IntArray:

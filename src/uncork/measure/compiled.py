@@ -1,7 +1,6 @@
 """Compiled: what torch.compile does in the recording: regions that run, guards, compilations, breaks."""
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +11,7 @@ from uncork.frames import split_frame
 from uncork.intervals import intersect, intervals, subtract, total_ns
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.operators import is_compile
+from uncork.records import dataclass
 from uncork.timeline import Timeline
 
 REGION = re.compile(r"^Torch-Compiled Region(?:: (?P<frame>\d+)/(?P<turn>\d+))?")
@@ -20,6 +20,8 @@ _RESUMES = re.compile(r"torch_dynamo_resume_in_(?P<function>.+)_at_(?P<line>\d+)
 HOST_CAUSES = ("dispatch", "tiny", "py_short", "py_stack", "unexplained")
 """Causes of the ledger in which the host's own pace is what costs."""
 _CACHE_LOOKUP = re.compile(r"TorchDynamo Cache Lookup")
+_PIECE = re.compile(r"^(CompiledFunction$|## Call CompiledFxGraph)")
+"""What runs compiled code inside a region: where a graph breaks, the region goes on, and the next one lies in it."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class Compiled(Measurement):
         compilations: Compilations in all steps.
         recompilations: Those of a frame that had been compiled before.
         lookup_ns: Time per step in checking guards.
-        between_ns: Time per step between compiled regions of one step in which the host holds things up.
+        between_ns: Time per step between pieces of compiled code of one step in which the host holds things up.
         breaks: Where compiled code was left and entered again, by the names of the resumed functions.
     """
 
@@ -87,7 +89,10 @@ def _turns(names: set[str]) -> set[tuple[int, int]]:
 
 
 def _between(rank: Rank, region: npt.NDArray[np.int64]) -> int:
-    """Return how long the host holds things up after one compiled region and before the next of the same step."""
+    """Return how long the host holds things up after one piece of compiled code and before the next of the same step.
+
+    A region that holds others was left for them: of it only its own pieces are compiled code, where those are named.
+    """
     timeline, ledger = rank.timeline, rank.ledger
     host = timeline.host
     step = timeline.steps.at(host.start_ns[region])
@@ -98,8 +103,12 @@ def _between(rank: Rank, region: npt.NDArray[np.int64]) -> int:
     ]
     if not whole:
         return 0
+    piece = np.flatnonzero(timeline.named(_PIECE, Kind.CPU_OP, Kind.USER_ANNOTATION))
+    order = region[np.argsort(host.start_ns[region], kind="stable")]
+    left = np.append(host.start_ns[order[1:]] < host.end_ns[order[:-1]], False)
+    compiled = np.concatenate([piece, order[~left] if len(piece) else order])
     start, end = zip(*whole, strict=True)
-    outside = subtract(intervals(start, end), intervals(host.start_ns[region], host.end_ns[region]))
+    outside = subtract(intervals(start, end), intervals(host.start_ns[compiled], host.end_ns[compiled]))
     parts = [ledger.intervals[cause] for cause in HOST_CAUSES if cause in ledger.intervals]
     return sum(total_ns(intersect(part, outside)) for part in parts)
 
