@@ -22,8 +22,12 @@ help:
 demo: $(VENV)/.runs
 	$(BIN)/uncork demo
 
+# Tests marked `alone` run one by one; of all the others two files at a time.
 test: $(VENV)/.tests
-	$(BIN)/python -m pytest
+	@status=0; \
+	$(BIN)/python -m pytest -m "not alone" -n 2 --dist loadfile --no-loadscope-reorder || status=1; \
+	$(BIN)/python -m pytest -m alone || status=1; \
+	exit $$status
 
 check: $(VENV)/.tests
 	$(BIN)/ruff format --check .

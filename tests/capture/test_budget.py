@@ -13,7 +13,7 @@ from uncork.capture.plan import Stage
 from uncork.capture.schedule import Schedule
 from uncork.capture.windows import Window
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.alone]
 HERE = Path(__file__).parent
 WINDOW_BYTES = 1_000_000_000
 """What a window may cost at most, whatever the program does (docs/overhead.md)."""

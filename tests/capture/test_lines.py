@@ -5,6 +5,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from tests.capture.runs import record
 from uncork.calltree import CallTree
 from uncork.capture.stacks import StackSampler
@@ -27,6 +29,7 @@ for _ in range(80):
 """
 
 
+@pytest.mark.alone
 def test_an_operators_line_is_the_one_that_ran(tmp_path: Path) -> None:
     """The sort is written on line 8, in the function that begins on line 6."""
     script = tmp_path / "program.py"
@@ -64,6 +67,7 @@ def test_moments_may_come_while_they_are_written(tmp_path: Path) -> None:
     assert told == {"sites": [["train.py", 0, "step"]], "rows": [[0, 0]]}
 
 
+@pytest.mark.alone
 def test_the_end_is_no_sample() -> None:
     """A sampler that pauses is ended without one more look."""
     sampler = StackSampler()

@@ -23,7 +23,7 @@ from uncork.measure import Rank
 from uncork.measure.module_memory import ModuleMemory, ModuleSizes
 from uncork.recording import Recording
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.alone]
 HERE = Path(__file__).parent
 PROGRAMS = str(HERE / "programs.py")
 TRAINING = str(HERE / "training.py")

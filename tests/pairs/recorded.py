@@ -3,10 +3,12 @@
 import json
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
+NAMES = ("slow", "fast")
 TIMEOUT_S = 300
 
 
@@ -18,21 +20,32 @@ def uncork(*arguments: str | Path) -> "subprocess.CompletedProcess[str]":
     return done
 
 
-def reports(example: str, folder: Path, *launcher: str) -> dict[str, dict[str, Any]]:
+def reports(example: str, folder: Path, *launcher: str, together: bool) -> dict[str, dict[str, Any]]:
     """Return the reports on both scripts of an example by name, recorded into a folder.
 
     Args:
         example: Its folder's name.
         folder: Where the runs go.
         launcher: What stands before the script.
+        together: Whether the scripts may run at the same time, if each keeps one core busy: what else the machine does
+            then falls upon both.
     """
     folder.mkdir(exist_ok=True)
-    told = {}
-    for name in ("slow", "fast"):
-        script, out = EXAMPLES / example / f"{name}.py", folder / f"{name}.json"
-        uncork("run", "-q", "-o", folder / name, "--json", out, *launcher, script)
-        told[name] = json.loads(out.read_text("utf-8"))
-    return told
+
+    def told(name: str) -> dict[str, Any]:
+        out = folder / f"{name}.json"
+        uncork("run", "-q", "-o", folder / name, "--json", out, *launcher, EXAMPLES / example / f"{name}.py")
+        return json.loads(out.read_text("utf-8"))
+
+    at_once = 2 if together and not launcher and keeps_one_core_busy(example) else 1
+    with ThreadPoolExecutor(at_once) as pool:
+        return dict(zip(NAMES, pool.map(told, NAMES), strict=True))
+
+
+def keeps_one_core_busy(example: str) -> bool:
+    """Return whether both scripts of an example ask for one thread and for no worker."""
+    texts = [(EXAMPLES / example / f"{name}.py").read_text("utf-8") for name in NAMES]
+    return "set_num_threads(1)" in texts[0] and not any("num_workers" in text for text in texts)
 
 
 def step_ratio(folder: Path) -> float:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.pairs.recorded import reports, step_ratio
 
-pytestmark = [pytest.mark.slow, pytest.mark.torch]
+pytestmark = [pytest.mark.slow, pytest.mark.torch, pytest.mark.alone]
 
 
 @dataclass(frozen=True)
@@ -50,12 +50,12 @@ def ran(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     """Return a pair, the reports on both scripts, and the folder of their runs.
 
     Other programs on the machine may fall on the few steps that are timed, so what is not as expected is recorded
-    anew, twice at most; a bottleneck that is not there stays away each time.
+    anew, one script after the other and twice at most; a bottleneck that is not there stays away each time.
     """
     pair = PAIRS[request.param]
-    for _ in range(3):
+    for tried in range(3):
         folder = tmp_path_factory.mktemp(request.param)
-        told = reports(request.param, folder, *pair.launcher)
+        told = reports(request.param, folder, *pair.launcher, together=not tried)
         if told["slow"]["verdict"]["bottleneck"] == pair.bottleneck and step_ratio(folder) < pair.faster:
             break
     return pair, told, folder

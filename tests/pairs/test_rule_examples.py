@@ -7,7 +7,7 @@ import pytest
 
 from tests.pairs.recorded import reports, step_ratio
 
-pytestmark = [pytest.mark.slow, pytest.mark.torch]
+pytestmark = [pytest.mark.slow, pytest.mark.torch, pytest.mark.alone]
 
 
 @dataclass(frozen=True)
@@ -70,10 +70,10 @@ PAIRS = {
 }
 
 
-def wrong(example: str, folder: Path) -> list[str]:
+def wrong(example: str, folder: Path, *, together: bool) -> list[str]:
     """Return what does not hold of a pair, recorded into a folder."""
     pair = PAIRS[example]
-    told = reports(example, folder, *pair.launcher)
+    told = reports(example, folder, *pair.launcher, together=together)
     slow, fast = ({finding["rule"]: finding for finding in told[name]["findings"]} for name in ("slow", "fast"))
     if pair.rule not in slow:
         return [f"not among {list(slow)}"]
@@ -89,5 +89,5 @@ def wrong(example: str, folder: Path) -> list[str]:
 @pytest.mark.parametrize("example", list(PAIRS))
 def test_the_rule_finds_the_slow_script_and_is_silent_about_its_faster_fix(example: str, tmp_path: Path):
     """Scripts are unmodified; what fails is recorded once more: one step that waits for the processor weighs much."""
-    first = wrong(example, tmp_path / "first")
-    assert not first or not (again := wrong(example, tmp_path / "again")), (first, again)
+    first = wrong(example, tmp_path / "first", together=True)
+    assert not first or not (again := wrong(example, tmp_path / "again", together=False)), (first, again)

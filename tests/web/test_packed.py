@@ -118,6 +118,7 @@ def test_the_front_end_passes_its_own_tests() -> None:
 @pytest.mark.skipif(
     which("npm") is None or not (FRONTEND / "node_modules").is_dir(), reason="needs npm ci in frontend/"
 )
+@pytest.mark.alone
 def test_the_committed_bundle_is_what_the_source_builds() -> None:
     """Building again changes nothing, so what is shipped is what can be read."""
     web = Path(__file__).parents[2] / "src" / "uncork" / "render" / "web"
