@@ -81,6 +81,11 @@ def use_color() -> bool:
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
+def spare_threads() -> None:
+    """Keep numpy, before it is imported, from starting threads for linear algebra, which no analysis has."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
 def wants_page(arguments: argparse.Namespace) -> bool:
     """Return whether a form was asked for that draws: it needs what no other does."""
     return bool(arguments.html or arguments.export)
