@@ -94,8 +94,24 @@ class Report:
 
     @property
     def gains_overlap(self) -> bool:
-        """Return whether the findings promise more than there is: then the same time is in several of them."""
-        return sum(finding.gain.high for finding in self.findings) > 1
+        """Return whether findings promise more than a step, or a class, takes: the same time is in several of them."""
+        promised: Counter[Bottleneck | None] = Counter()
+        takes: Counter[Bottleneck | None] = Counter()
+        several = Counter(finding.bottleneck for finding in self.findings if finding.gain.high)
+        for finding in self.findings:
+            promised[finding.bottleneck] += finding.gain.high  # type: ignore[assignment]  # shares, counted like numbers
+        for entry in self.ledger:
+            waits = entry.cause == "comm_wait"
+            takes[Bottleneck.COMMUNICATION if waits else entry.bottleneck] += entry.share  # type: ignore[assignment]
+        crowded = any(count > 1 and promised[one] > takes[one] for one, count in several.items())
+        return crowded or sum(finding.gain.high for finding in self.findings) > 1
+
+    def usual_step(self, lang: str) -> str:
+        """Return what the table of a step holds beyond what the verdict speaks of; nothing where that is all."""
+        usual_ns, whole_ns = self.verdict.summary.params.get("step_ns"), self.run.get("step_ns")
+        if not isinstance(usual_ns, int) or not isinstance(whole_ns, int) or whole_ns - usual_ns <= whole_ns // 200:
+            return ""
+        return say(lang, "ui.usual_step", {"usual_ns": usual_ns, "left_out_ns": whole_ns - usual_ns})
 
     def to_record(self, lang: str) -> list[str]:
         """Return what to record so that an answer too uncertain to give becomes one, what most rules lack first."""

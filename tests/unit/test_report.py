@@ -10,10 +10,11 @@ import pytest
 
 from tests.unit.reports import starved_report
 from uncork.errors import UnreadableError
-from uncork.findings import NotAssessed, Quality
+from uncork.findings import Gain, Message, NotAssessed, Quality
 from uncork.measure import Missing
 from uncork.measure.facts import Facts
 from uncork.pipeline import conclude
+from uncork.render import Options, renderers
 from uncork.report import dumps, from_json, to_json
 
 SCHEMA = json.loads(resources.files("uncork.render").joinpath("report.schema.json").read_text("utf-8"))
@@ -75,3 +76,27 @@ def test_a_recording_whose_facts_break_still_has_a_report():
     report = conclude([{Facts: Missing(("fault",))}])
     assert report.run == {"ranks": [0], "step_ns": 0}
     assert to_json(report)["verdict"]["bottleneck"] == "undetermined"
+
+
+@pytest.mark.parametrize("form", ["terminal", "markdown", "html"])
+@pytest.mark.parametrize(
+    ("lang", "says"), [("en", "is about 96.0 ms of this: the other 4.00 ms"), ("zh", "96.0 ms：其余 4.00 ms")]
+)
+def test_what_the_table_holds_beyond_the_verdict_is_said_below_it(form, lang, says):
+    """A table of 100 ms, a sentence about 96 ms: the other 4 ms; nothing where both are the same."""
+    report = starved_report()
+    usual = replace(
+        report, verdict=replace(report.verdict, summary=Message("test: {step_ns}", {"step_ns": 96_000_000}))
+    )
+    show = renderers()[form]
+    assert says in show(usual, Options(lang=lang, width=200))
+    same = replace(usual, verdict=replace(usual.verdict, summary=Message("test: {step_ns}", {"step_ns": 99_600_000})))
+    assert same.usual_step(lang) == report.usual_step(lang) == ""
+
+
+@pytest.mark.parametrize(("gains", "overlap"), [((0.4, 0.3), True), ((0.4, 0.1), False), ((0.7,), False)])
+def test_gains_of_a_class_that_takes_less_overlap(gains, overlap):
+    """Loading takes 0.6 of a step: findings worth 0.4 and 0.3 of it share time; 0.4 and 0.1 need not, nor does one."""
+    report = starved_report()
+    found = tuple(replace(report.findings[0], gain=Gain(0.0, high)) for high in gains)
+    assert replace(report, findings=found).gains_overlap is overlap

@@ -120,6 +120,8 @@ def _ledger(report: Report, lang: str) -> Iterator[str]:
         yield f'<li class="small"><i class="swatch"></i><span>{shown(label)}</span><b>{format_ns(ns)}</b>'
         yield f"<b>{format_share(share)}</b></li>"
     yield "</ol>"
+    if usual := report.usual_step(lang):
+        yield f'<p class="muted">{shown(usual)}</p>'
     yield from _step_facts(report, lang)
     yield "</section>"
 

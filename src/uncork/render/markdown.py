@@ -36,6 +36,8 @@ def _lines(report: Report, options: Options) -> Iterator[str]:
             [say(lang, f"cause.{entry.cause}"), format_ns(entry.ns_per_step), format_share(entry.share)]
             for entry in report.ledger
         ])  # fmt: skip
+        if usual := report.usual_step(lang):
+            yield f"\n{usual}"
     yield from _findings(report, lang)
     for name in COLUMNS:
         rows = top_rows(report, name, options.sort, options.top or _DEFAULT_ROWS, options.rank)

@@ -146,6 +146,8 @@ def _ledger(report: Report, options: Options) -> Iterator[RenderableType]:
         name = Text(several if len(small) > 1 else say(options.lang, f"cause.{small[0].cause}"), style="dim")
         table.add_row(name, format_ns(rest), format_share(sum(entry.share for entry in small)), "")
     yield Padding(table, (0, 0, 0, 2))
+    if usual := report.usual_step(options.lang):
+        yield Padding(Text(usual, style="dim"), (0, 0, 0, 2))
 
 
 def _findings(report: Report, options: Options) -> Iterator[RenderableType]:
@@ -229,7 +231,7 @@ def _table(report: Report, name: str, options: Options) -> Iterator[RenderableTy
     rows = top_rows(report, name, options.sort, options.top or _DEFAULT_ROWS, options.rank)
     if not rows:
         return
-    columns = fitting(shown_columns(name, rows), options.width)
+    columns = fitting(name, shown_columns(name, rows), options.width)
     table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim", expand=False)
     for column, width in columns.items():
         title = say(options.lang, f"column.{column}")
@@ -265,9 +267,11 @@ def _doubts(report: Report, options: Options) -> Iterator[RenderableType]:
     if lacks:
         yield Text(say(lang, "ui.not_assessed", params), style="dim")
         if options.verbose:
-            for lack in lacks:
-                how = " ".join(report.how_to_record(what, lang) for what in lack.missing)
-                yield Padding(Text(f"{lack.rule}: {how}", style="dim"), (0, 0, 0, 2))
+            # What most rules lack comes first: one line each, not one for each rule.
+            wanting = {what: [lack.rule for lack in lacks if what in lack.missing] for what in missing}
+            for what, ids in sorted(wanting.items(), key=lambda item: -len(item[1])):
+                line = Text(f"· {report.how_to_record(what, lang)} ", style="dim")
+                yield Padding(line.append(", ".join(ids)), (0, 0, 0, 2))
 
 
 def _to_record(report: Report, options: Options) -> Iterator[RenderableType]:
