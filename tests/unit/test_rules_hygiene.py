@@ -4,6 +4,7 @@ from pathlib import Path
 
 from tests.unit.rule_outcomes import clear, found, found_in
 from uncork.findings import Bottleneck, Gain
+from uncork.report import finding_texts
 
 STEADY = "steps 4 x 10ms\n  main 0ms..9.9ms aten::mm"
 
@@ -15,7 +16,20 @@ def test_pitfall_1_warm_up_included():
     )
     ratio = next(one for one in finding.evidence if one.metric == "first_step_ratio")
     assert (ratio.value, ratio.threshold, ratio.holds) == (10.0, 2.0, True)
+    assert (finding.params["first_ns"], finding.params["others_ns"]) == (100_000_000, 10_000_000)
     assert clear("warm-up-included", STEADY)
+
+
+def test_pitfall_1_one_step_is_compared_with_none():
+    """A single step with a first use of 20 ms has no others: no ratio is made up, and the sentence says why."""
+    finding = found(
+        "warm-up-included",
+        "device Tesla T4\nsteps 1 x 100ms\n  main 0ms..20ms cudaFree\n"
+        "  main 21ms..22ms aten::mm -> stream 7 22ms..99ms gemm",
+    )
+    assert [one.metric for one in finding.evidence] == ["first_use_share"]
+    assert finding_texts(finding, "en")["because"].endswith("median of the others: not known, too few steps.")
+    assert finding_texts(finding, "zh")["because"].endswith("其余各步的中位数：未知（步数太少）。")
 
 
 def test_pitfall_2_flags_missing():

@@ -1,11 +1,12 @@
 """Operator: one operator's time, place, shapes, work and roofline; a row of the table of operators."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from uncork.findings import Location
 from uncork.places import Place
+from uncork.records import dataclass
 from uncork.roofline import OVER_PEAK_SHARE
 
 
@@ -82,8 +83,8 @@ class Operator:
 
     @property
     def sizes_text(self) -> str:
-        """Return its sizes in one line, a dash where they are not known."""
-        return ", ".join(f"{name} {value}" for name, value in self.sizes.items()) or "—"
+        """Return its sizes in one line, or the text that says they were not recorded."""
+        return ", ".join(f"{name} {value}" for name, value in self.sizes.items()) or "@unknown.not_recorded"
 
     def location(self, rank: int | None = None) -> Location:
         """Return where it is; of several places the one that takes most time."""

@@ -1,10 +1,9 @@
 """WarmUp: how much of a recording is there for the first time only."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from uncork.measure import Measurement, MissingEvidence, Rank
+from uncork.records import dataclass
 
 LEAST_STEPS = 3
 """Fewer steps cannot tell a slow first one from a slow one."""
@@ -16,13 +15,18 @@ class WarmUp(Measurement):
 
     Args:
         first_ns: Wall time of the first step.
-        ratio: It over the median of the others; 0 where there are too few.
+        others_ns: Median of the other steps; None where there are too few to compare with.
         first_use_share: Share of all steps in calls that carry a first use (`uncork.host_causes.first_use`).
     """
 
     first_ns: int
-    ratio: float
+    others_ns: int | None
     first_use_share: float
+
+    @property
+    def ratio(self) -> float | None:
+        """Return how many times as long as the others the first step is, where that can be told."""
+        return self.first_ns / self.others_ns if self.others_ns else None
 
     @classmethod
     def of(cls, rank: Rank) -> "WarmUp":
@@ -35,9 +39,8 @@ class WarmUp(Measurement):
             raise MissingEvidence("steps")
         # Steps that are left out as warm-up already are before those of the ledger.
         in_order = np.append(steps.left_out_ns, ledger.step_ns)
-        others = float(np.median(in_order[1:])) if enough else 0.0
         return cls(
             first_ns=int(in_order[0]),
-            ratio=float(in_order[0]) / others if others else 0.0,
+            others_ns=round(float(np.median(in_order[1:]))) if enough else None,
             first_use_share=used / total if total else 0.0,
         )

@@ -33,5 +33,9 @@ def conv_layout_conversions(convolutions: Ranks[Convolutions], ledgers: Ranks[St
             Evidence("layout_of_conv_share", min(of_convs, 1.0), "share", LEAST_CONV_SHARE),
         ),
         advice=("model", "mixed-layouts") if convs.channels_last else ("channels-last", "mixed-layouts"),
-        params={"kernel": convs.layout_kernel, "conv_ns": convs.conv_ns, "where": largest.where if largest else "—"},
+        params={
+            "kernel": convs.layout_kernel,
+            "conv_ns": convs.conv_ns,
+            "where": largest.where if largest else "@unknown.place",
+        },
     )

@@ -36,5 +36,10 @@ def cpu_threads_undersubscribed(threads: Ranks[Threads], ledgers: Ranks[StepLedg
             Evidence("host_compute_share", cost.share, "share", LEAST_COMPUTE_SHARE),
             Evidence("threads_per_core", used, "ratio", MOST_USED_SHARE, "<"),
         ),
-        params={"threads": one.threads, "cores": one.cores, "more": more, "variable": one.variable or "—"},
+        params={
+            "threads": one.threads,
+            "cores": one.cores,
+            "more": more,
+            "variable": one.variable or "@unknown.not_set",
+        },
     )

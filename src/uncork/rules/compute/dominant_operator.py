@@ -56,7 +56,8 @@ def dominant_operator(
             advice=on_device(heavy) if dominant.on_device else on_host(heavy, threads[cost.place] if threads else None),
             params={
                 "op": operator.name, "where": operator.where, "sizes": operator.sizes_text,
-                "calls": operator.calls_per_step, "precision": operator.precision or operator.dtype or "—",
+                "calls": operator.calls_per_step,
+                "precision": operator.precision or operator.dtype or "@unknown.not_recorded",
             },
         )  # fmt: skip
 

@@ -32,8 +32,8 @@ def fp32_matmul_without_tf32(precisions: Ranks[Precision], ledgers: Ranks[StepLe
         ),
         params={
             "op": largest.name if largest else "gemm",
-            "where": largest.where if largest else "—",
-            "sizes": largest.sizes_text if largest else "—",
+            "where": largest.where if largest else "@unknown.place",
+            "sizes": largest.sizes_text if largest else "@unknown.not_recorded",
             "kernel": largest.kernel if largest else "sgemm",
         },
     )

@@ -38,7 +38,7 @@ def mixed_precision_unused(precisions: Ranks[Precision], ledgers: Ranks[StepLedg
             Evidence("half_share", half_ns / (half_ns + cost.ns) if cost.ns else 0.0, "share", MOST_HALF_SHARE, "<"),
         ),
         advice=("bf16",) if precision.bf16 else ("fp16",),
-        params={"now": now, "where": largest.where if largest else "—"},
+        params={"now": now, "where": largest.where if largest else "@unknown.place"},
     )
 
 

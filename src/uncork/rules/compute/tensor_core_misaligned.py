@@ -37,8 +37,8 @@ def tensor_core_misaligned(precisions: Ranks[Precision], ledgers: Ranks[StepLedg
         params={
             "kernel": precision.misaligned_kernel,
             "op": largest.name if largest else "gemm",
-            "sizes": largest.sizes_text if largest else "—",
-            "where": largest.where if largest else "—",
+            "sizes": largest.sizes_text if largest else "@unknown.not_recorded",
+            "where": largest.where if largest else "@unknown.place",
             "padded": -(-odd[0] // MULTIPLE) * MULTIPLE if odd else MULTIPLE,
         },
     )

@@ -14,9 +14,9 @@ FIRST_USE_SHARE = 0.05
 @rule()
 def warm_up_included(warm_ups: Ranks[WarmUp]) -> Cost | None:
     """Return the observation, which costs nothing: uncork leaves first uses out of the step time."""
-    place = max(range(len(warm_ups)), key=lambda one: (warm_ups[one].ratio, warm_ups[one].first_use_share))
+    place = max(range(len(warm_ups)), key=lambda one: (warm_ups[one].ratio or 0.0, warm_ups[one].first_use_share))
     one = warm_ups[place]
-    if one.ratio < FIRST_RATIO and one.first_use_share < FIRST_USE_SHARE:
+    if (one.ratio or 0.0) < FIRST_RATIO and one.first_use_share < FIRST_USE_SHARE:
         return None
     return Cost(
         ns_per_step=0,
@@ -24,8 +24,12 @@ def warm_up_included(warm_ups: Ranks[WarmUp]) -> Cost | None:
         confidence=0.9,
         location=Location(rank=warm_ups.numbers[place] if len(warm_ups) > 1 else None),
         evidence=(
-            Evidence("first_step_ratio", one.ratio, "ratio", FIRST_RATIO),
+            *([] if one.ratio is None else [Evidence("first_step_ratio", one.ratio, "ratio", FIRST_RATIO)]),
             Evidence("first_use_share", one.first_use_share, "share", FIRST_USE_SHARE),
         ),
-        params={"ratio": f"{one.ratio:.1f}", "first_use_share": one.first_use_share, "first_ns": one.first_ns},
+        params={
+            "first_use_share": one.first_use_share,
+            "first_ns": one.first_ns,
+            "others_ns": "@unknown.too_few_steps" if one.others_ns is None else one.others_ns,
+        },
     )
