@@ -206,7 +206,15 @@ def test_names_too_long_in_all_are_cut_but_no_keys(monkeypatch: pytest.MonkeyPat
 def test_slivers_do_not_part_a_stretch() -> None:
     """Of lengths 40, 20 and 5: a break of 1 is a sliver (under 40 / 20), one of 10 parts."""
     spans = np.array([[0, 40], [41, 61], [71, 76]])
-    assert _stretches(spans).tolist() == [[0, 61], [71, 76]]
+    assert _stretches(spans, np.array([0])).tolist() == [[0, 61], [71, 76]]
+
+
+def test_each_steps_wait_is_a_stretch_of_its_own() -> None:
+    """Three steps of 53 ms of waiting and 2 ms of work: three stretches of 53 ms, not one of 163 ms."""
+    spans = np.array([[0, 53], [55, 108], [110, 163]])
+    assert _stretches(spans, np.array([0, 55, 110])).tolist() == spans.tolist()
+    assert _stretches(spans, np.array([0, 54, 109])).tolist() == spans.tolist()
+    assert _stretches(spans, np.array([0])).tolist() == [[0, 163]]
 
 
 def test_overlapping_work_on_a_stream_goes_to_several_rows() -> None:

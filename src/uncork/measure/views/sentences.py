@@ -1,13 +1,13 @@
 """Sentences about a timeline: the patterns that its ledger shows, each with the place where it shows best."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from uncork.events import IntArray, Kind
 from uncork.intervals import Intervals, intervals, total_ns, union
 from uncork.ledger import Ledger
+from uncork.records import dataclass
 from uncork.timeline import Timeline
 
 PATTERN_SHARE = 0.10
@@ -51,7 +51,7 @@ def patterns(timeline: Timeline, ledger: Ledger) -> list[Pattern]:
         spans = union(*(ledger.intervals[cause] for cause in causes if cause in ledger.intervals))
         share = total_ns(spans) / wall
         if share >= PATTERN_SHARE:
-            found.append(_sentence(id_, spans, share, ledger.on_device))
+            found.append(_sentence(id_, _stretches(spans, timeline.steps.start_ns), share, ledger.on_device))
     if ledger.on_device and (tiny := _tiny_kernels(timeline, ledger, wall)):
         found.append(tiny)
     return found
@@ -70,7 +70,6 @@ _PATTERNS = {
 
 
 def _sentence(id_: str, spans: Intervals, share: float, on_device: bool) -> Pattern:
-    spans = _stretches(spans)
     length = spans[:, 1] - spans[:, 0]
     longest = int(length.argmax())
     margin = int(length[longest]) // 2
@@ -79,11 +78,13 @@ def _sentence(id_: str, spans: Intervals, share: float, on_device: bool) -> Patt
     return Pattern(key, params, int(spans[longest, 0]) - margin, int(spans[longest, 1]) + margin)
 
 
-def _stretches(spans: Intervals) -> Intervals:
-    """Return a merged set as people see it: what only a sliver parts is one stretch."""
+def _stretches(spans: Intervals, begins_ns: IntArray) -> Intervals:
+    """Return a merged set as people see it: what only a sliver parts is one stretch, within a step."""
     sliver = int((spans[:, 1] - spans[:, 0]).max()) // SLIVER_PART
-    joined = union(np.column_stack([spans[:, 0], spans[:, 1] + sliver]))
-    return np.column_stack([joined[:, 0], joined[:, 1] - sliver])
+    ends, nexts = spans[:-1, 1], spans[1:, 0]
+    new_step = np.searchsorted(begins_ns, nexts, "right") > np.searchsorted(begins_ns, ends, "left")
+    apart = (nexts - ends > sliver) | new_step
+    return np.column_stack([spans[np.append(True, apart), 0], spans[np.append(apart, True), 1]])
 
 
 _ALSO_ON_CPU = frozenset(
