@@ -145,3 +145,4 @@ def test_r2_6_the_table_of_copies_is_per_step():
     (row,) = copies(PAGEABLE).rows()
     assert (row["size_bytes"], row["bytes_per_s"], row["calls_per_step"]) == (30_000_000, pytest.approx(10e9), 1.0)
     assert (row["device_ns"], row["exposed_ns"], row["host_ns"]) == (3_000_000, 3_000_000, 3_800_000)
+    assert row["step_share"] == 0.3  # of steps of 10 ms

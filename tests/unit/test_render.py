@@ -11,7 +11,7 @@ from uncork.findings import Bottleneck, Gain, Message
 from uncork.locale import say
 from uncork.pipeline import analyze_recordings
 from uncork.render import Options, renderers
-from uncork.render.tables import place, top_rows
+from uncork.render.tables import COLUMNS, fitting, place, top_rows
 from uncork.report import finding_texts, spell
 from uncork.testing import sketch
 from uncork.units import format_ns
@@ -159,3 +159,23 @@ def test_without_a_timeline_the_next_step_is_to_record_one(lang: str):
     lines = renderers()["terminal"](bare, Options(lang=lang, width=120)).strip().splitlines()
     assert lines[0].endswith("uncork run script.py")
     assert next(line for line in lines if line.startswith(say(lang, "ui.next"))).endswith("uncork run script.py")
+
+
+def test_of_copies_a_terminal_of_100_columns_shows_line_and_count():
+    """Seven columns fit: bandwidth and the other times give way to where the copy is and how often (R2.6)."""
+    columns = list(COLUMNS["copies"])[1:]  # one rank has no column for it
+    kept = fitting("copies", columns, 100)
+    assert list(kept) == [
+        *("name", "direction", "host_memory", "place", "calls_per_step", "size_bytes", "step_share", "exposed_ns")
+    ]
+    assert sum(kept.values()) + 2 * len(kept) <= 100 + 2
+    assert list(fitting("copies", columns, 150)) == columns
+
+
+def test_what_many_rules_lack_is_one_line():
+    """Shapes alone: a trace with nothing else names each lack once, with all rules behind it."""
+    report = analyze_recordings(sketch("steps 4 x 10ms\n  main 0ms..9ms aten::mm"))
+    text = renderers()["terminal"](report, Options(lang="en", width=120, verbose=True))
+    assert text.count("with_stack=True. ") == 1
+    line = next(line for line in text.splitlines() if "· Record stacks" in line)
+    assert "with_stack=True. compile-did-nothing, " in line

@@ -27,6 +27,7 @@ class CollectivesTable(Measurement):
         found = rank.made(Collectives)
         inside = found.step >= 0 if (found.step >= 0).any() else np.ones(len(found), bool)
         steps = max(len(rank.timeline.steps), 1)
+        wall_ns = int(rank.timeline.steps.dur_ns.sum())
         rows = []
         for group, name in sorted({*zip(found.group[inside].tolist(), found.name[inside].tolist(), strict=True)}):
             mine = inside & (found.group == group) & (found.name == name)
@@ -41,6 +42,7 @@ class CollectivesTable(Measurement):
                     "size_bytes": int(found.bytes[sized].sum()) // steps if sized.any() else None,
                     "bytes_per_s": int(found.bytes[sized].sum()) / took_ns * 1e9 if took_ns else None,
                     "device_ns": int(found.dur_ns[mine].sum()) // steps,
+                    "step_share": int(found.dur_ns[mine].sum()) / wall_ns if wall_ns else None,
                     "exposed_ns": int(found.exposed_ns[mine].sum()) // steps,
                 }
             )

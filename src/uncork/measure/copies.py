@@ -67,6 +67,7 @@ class Copies(Measurement):
     Args:
         sites: By exposed time, the longest first.
         steps: Steps they were counted over.
+        wall_ns: Time of these steps.
         returned_bytes: Bytes that go one way and come back the other within the same step, as copies of equal size.
         returned_ns: Device time of both ways of those.
     """
@@ -75,6 +76,7 @@ class Copies(Measurement):
 
     sites: tuple[Site, ...]
     steps: int
+    wall_ns: int
     returned_bytes: int
     returned_ns: int
 
@@ -97,7 +99,7 @@ class Copies(Measurement):
             host_ns=_host_ns(timeline, rows),
         )
         returned_bytes, returned_ns = _returned(copies, step[rows], device.dur_ns[rows])
-        return cls(_sites(rank, copies), len(steps), returned_bytes, returned_ns)
+        return cls(_sites(rank, copies), len(steps), int(steps.dur_ns.sum()), returned_bytes, returned_ns)
 
     def rows(self) -> Sequence[Mapping[str, Any]]:
         """Return one row per site: figures per step, the bandwidth over all of them."""
@@ -114,6 +116,7 @@ class Copies(Measurement):
                 "size_bytes": site.bytes // self.steps or None,
                 "bytes_per_s": site.bytes_per_s,
                 "device_ns": site.copy_ns // self.steps,
+                "step_share": site.copy_ns / self.wall_ns if self.wall_ns else None,
                 "exposed_ns": site.exposed_ns // self.steps,
                 "host_ns": site.host_ns // self.steps,
             }

@@ -26,10 +26,20 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "kernels": ("rank", "name", "kind", "op", "calls_per_step", "device_ns", "mean_ns", "share"),
     "functions": ("rank", "name", "place", "calls", "total_ns", "self_ns"),
     "regions": ("rank", "name", "calls_per_step", "host_ns", "device_ns"),
-    "collectives": ("rank", "name", "group", "calls_per_step", "size_bytes", "bytes_per_s", "device_ns", "exposed_ns"),
+    "collectives": (
+        "rank",
+        "name",
+        "group",
+        "calls_per_step",
+        "size_bytes",
+        "bytes_per_s",
+        "device_ns",
+        "step_share",
+        "exposed_ns",
+    ),
     "copies": (
         *("rank", "name", "direction", "host_memory", "place", "calls_per_step"),
-        *("size_bytes", "bytes_per_s", "device_ns", "exposed_ns", "host_ns"),
+        *("size_bytes", "bytes_per_s", "device_ns", "step_share", "exposed_ns", "host_ns"),
     ),
 }
 TEXT_COLUMNS = frozenset({"name", "phase", "module", "place", "kind", "op", "group", "direction", "host_memory"})
@@ -40,7 +50,14 @@ _DROPPED_FIRST = (
 )
 # What all kernels of torch's own begin with tells them apart no better.
 _CXX_NOISE = re.compile(r"^(void )?(at::native::)?(\(anonymous namespace\)::)?")
-_FIGURE_WIDTH, _TEXT_WIDTH, _NAME_WIDTH, _PLACE_WIDTH, _PADDING = 10, 12, 26, 22, 2
+# Of copies the place and the count say more than times that are nearly the same.
+_DROPPED_EARLIER = {"copies": ("host_ns", "bytes_per_s", "device_ns")}
+_LEAST_WIDTHS = {
+    "name": 26, "place": 22, "direction": 4, "host_memory": 9, "device_total_ns": 10,
+    "rank": 4, "calls": 7, "calls_per_step": 7, "share": 7, "step_share": 7,
+}  # fmt: skip
+_NAMES_OF_COPIES_WIDTH = 16
+_FIGURE_WIDTH, _TEXT_WIDTH, _PADDING = 9, 12, 2
 # What a sort key means in each table: the first of these columns that the table has.
 SORT_KEYS: dict[str, tuple[str, ...]] = {
     "device_total": ("device_total_ns", "device_ns"),
@@ -76,23 +93,25 @@ def shown_columns(table: str, rows: Sequence[Row]) -> list[str]:
     ]
 
 
-def fitting(columns: Sequence[str], width: int) -> dict[str, int]:
+def fitting(table: str, columns: Sequence[str], width: int) -> dict[str, int]:
     """Return the columns that fit into a width, and how wide each may be; names get what the others leave."""
-    kept = list(columns)
-    for column in ("", *_DROPPED_FIRST):
-        kept = [one for one in kept if one != column]
-        if sum(map(_least_width, kept)) <= width:
+    least = {column: _least_width(table, column) for column in columns}
+    for column in ("", *_DROPPED_EARLIER.get(table, ()), *_DROPPED_FIRST):
+        least.pop(column, None)
+        if sum(least.values()) <= width:
             break
-    spare = max(0, width - sum(map(_least_width, kept)))
+    kept = list(least)
+    spare = max(0, width - sum(least.values()))
     texts = [one for one in kept if one in TEXT_COLUMNS]
     extra = spare // (len(texts) + 1) if texts else 0
-    return {one: _least_width(one) - _PADDING + extra * (2 if one == "name" else one in TEXT_COLUMNS) for one in kept}
+    return {one: least[one] - _PADDING + extra * (2 if one == "name" else one in TEXT_COLUMNS) for one in kept}
 
 
-def _least_width(column: str) -> int:
-    if column in TEXT_COLUMNS:
-        return {"name": _NAME_WIDTH, "place": _PLACE_WIDTH}.get(column, _TEXT_WIDTH) + _PADDING
-    return _FIGURE_WIDTH + _PADDING
+def _least_width(table: str, column: str) -> int:
+    """Return what a column takes at least, the room to the next one included."""
+    if (table, column) == ("copies", "name"):
+        return _NAMES_OF_COPIES_WIDTH + _PADDING
+    return _LEAST_WIDTHS.get(column, _TEXT_WIDTH if column in TEXT_COLUMNS else _FIGURE_WIDTH) + _PADDING
 
 
 def cell(row: Row, column: str) -> str:
