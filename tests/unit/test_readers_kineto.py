@@ -215,11 +215,11 @@ def test_merged_ranks_become_recordings(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "packing", ["plain", "gzip", "zip", "zip of gzip", "utf-16", "utf-16-be", "utf-32", "cut gzip"]
+    "packing", ["plain", "gzip", "zip", "zip of gzip", "utf-16", "utf-16-be", "utf-16-le", "utf-32", "cut gzip"]
 )
 def test_packing_is_told_by_content(tmp_path: Path, packing: str) -> None:
     """However the same trace is packed and whatever its name, the same events are read."""
-    text = json.dumps({"traceEvents": [slice_of(f"aten::op{i}", "cpu_op", i, 1) for i in range(5000)]})
+    text = "\n" + json.dumps({"traceEvents": [slice_of(f"aten::op{i}", "cpu_op", i, 1) for i in range(5000)]})
     path = tmp_path / "trace.odd"
     if packing == "plain":
         path.write_text(text)
@@ -298,6 +298,10 @@ def test_bombs_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         (b"\x04\x22\x4d\x18\x40\x40\xc0\x71\x36\0\0\xfa\x04memray\0\x0d", "memray"),
         (b"prog.py" + bytes(250) + b"ustar\x0000", "archive"),
         (b"PK\x03\x04broken", "zip"),
+        (b"PK\x05\x06" + bytes(18), "nothing in it"),
+        (b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.\x80\x02M\xe9\x03.", "torch.save"),
+        (b"train.py(3): step 7\ntrain.py(3): step;nn.Module: Linear_0;aten::addmm 1200\n", "export_stacks"),
+        (b"-----------  ----------\n       Name    Self CPU   CPU total\n", "key_averages"),
         (b"\x1f\x8bbroken", "gzip"),
     ],
 )

@@ -69,6 +69,9 @@ FORMATS = (
     Foreign("notebook", _OBJECT, (b'"cells"', b'"nbformat"')),
     Foreign("safetensors", re.compile(rb".\0{0,2}.{0,3}\0{4,6}\{\"", re.DOTALL)),
     Foreign("tensorboard", re.compile(rb".{9,40}brain\.Event:2", re.DOTALL)),
+    Foreign("torch_save", re.compile(re.escape(b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."))),  # before torch 1.6
+    Foreign("folded_stacks", re.compile(rb'(?:[^\n;{\["]+ \d+\r?\n)*[^\n;{\["]+;[^\n]* \d+\r?\n')),
+    Foreign("printed_table", re.compile(rb"-{5,}  -{5,}"), (b"CPU total",)),
     Foreign("program", re.compile(rb"\x7fELF|MZ\x90")),
     Foreign("document", re.compile(rb"\x89PNG|%PDF|\xff\xd8\xff|GIF8")),
     Foreign("archive", re.compile(rb".{257}ustar", re.DOTALL)),

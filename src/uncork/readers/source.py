@@ -2,6 +2,7 @@
 
 import codecs
 import io
+import re
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -28,7 +29,10 @@ _ENCODINGS = (
     (b"\xff\xfe", "utf-16-le"),
     (b"\xfe\xff", "utf-16-be"),
 )
-_WIDE = (("utf-16-le", (b"{\0", b"[\0")), ("utf-16-be", (b"\0{", b"\0[")))
+_WIDE = (
+    ("utf-16-le", re.compile(rb"(?:[\t\n\r ]\0)*[\[{]\0")),
+    ("utf-16-be", re.compile(rb"(?:\0[\t\n\r ])*\0[\[{]")),
+)
 """How a document without a mark begins in two bytes per character."""
 
 
@@ -134,7 +138,7 @@ class Source:
                 self._decoder = codecs.getincrementaldecoder(encoding)("replace")
                 return self._as_utf8(first[len(mark) :])
         for encoding, wide in _WIDE:
-            if first[:2] in wide:
+            if wide.match(first):
                 self._decoder = codecs.getincrementaldecoder(encoding)("replace")
                 return self._as_utf8(first)
         return first
@@ -160,6 +164,8 @@ def _unpacked(file: BinaryIO, path: Path) -> tuple[str, BinaryIO]:
         return "gzip", _gunzip(file)
     if magic == b"\x28\xb5\x2f\xfd":
         return "zstd", _zstd(file, path)
+    if magic == b"PK\x05\x06":
+        raise UnreadableError("zip_empty", path=path)
     if magic == b"PK\x03\x04":
         return "zip", _zipped(file, path)
     return "plain", file
@@ -191,7 +197,7 @@ def _zipped(file: BinaryIO, path: Path) -> BinaryIO:
         raise UnreadableError("packing_damaged", path=path, packing="zip", reason=error) from error
     traces = [item for item in members if item.filename.lower().endswith((".json", ".json.gz"))] or members
     if any(item.filename.endswith(("data.pkl", "/version")) for item in members):
-        raise UnreadableError("torch_save", path=path)
+        raise UnreadableError("foreign_torch_save", path=path)
     if len(traces) != 1:
         raise UnreadableError("zip_of_several", path=path, count=len(traces))
     try:
