@@ -94,11 +94,18 @@ def cpu_claims(timeline: Timeline) -> Claims:
     yield "memop", spent(work["memop"])
     yield "optimizer", intersect(own.spans(own.named("optimizer")), union(small, short))
     yield "tiny", small
-    # A backend's own threads: only what the driving threads do not hide.
-    yield "comm", own.spans(own.named("comm"), elsewhere=True)
+    # A backend's own threads, and what goes on after its call: only what the driving threads do not hide.
+    yield "comm", union(own.spans(own.named("comm"), elsewhere=True), _outlasting(timeline, own.named("comm")))
     yield "py_short", short
     yield "py_stack", own.python
     yield "unrecorded", own.spans(own.waits)
+
+
+def _outlasting(timeline: Timeline, wanted: BoolArray) -> Intervals:
+    """Return how long slices last that outlive the call around them: a receive ends where it is awaited."""
+    table, host = timeline.events, timeline.host
+    rows = host.row[np.flatnonzero(wanted & (host.dur_ns < table.dur_ns[host.row]))]
+    return intervals(table.ts_ns[rows], table.end_ns[rows])
 
 
 def _stalled_calls(timeline: Timeline, own: HostThreads, own_ns: IntArray) -> BoolArray:

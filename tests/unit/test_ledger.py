@@ -266,6 +266,20 @@ def test_on_the_cpu_autograd_and_collectives_count_and_helpers_do_not() -> None:
     ) == {"compute": 12 * MS, "comm": 6 * MS, "unexplained": 2 * MS}
 
 
+def test_on_the_cpu_a_receive_lasts_until_it_is_awaited() -> None:
+    """The region begins in a call of 0.1 ms and ends 5 ms later on the same thread; 2 ms of that compute hides."""
+    found = causes("""
+        steps 2 x 10ms
+          main 0ms..2ms aten::mm
+          main op 2ms..2.1ms c10d::recv_
+          main region 2.05ms..7ms gloo:recv
+          main 3ms..5ms aten::mm
+          main 7ms..10ms aten::mm
+    """)
+    assert found["comm"] == 2 * 3 * MS
+    assert found["compute"] == 2 * 7 * MS
+
+
 def test_parts_that_the_author_named_are_not_work() -> None:
     """An operator around hundreds of others is a name for them: its own time is Python's, not the operator's."""
     text = """
