@@ -22,7 +22,9 @@ WON_SHARE = 0.75
 def pipeline_bubbles(collectives: Ranks[Collectives], ledgers: Ranks[StepLedger]) -> Cost | None:
     """Return the time in sends and receives with nothing beside them, mean over the ranks."""
     alone = [
-        _exposed_ns(one, sends=True) / max(len(two.step_ns), 1) for one, two in zip(collectives, ledgers, strict=True)
+        # Several that are under way at the same time are exposed at the same time.
+        min(_exposed_ns(one, sends=True) / max(len(two.step_ns), 1), two.mean_ns("comm", "comm_wait"))
+        for one, two in zip(collectives, ledgers, strict=True)
     ]
     cost = charge(ledgers, alone)
     sent, rest = (sum(_exposed_ns(one, sends=sends) for one in collectives) for sends in (True, False))

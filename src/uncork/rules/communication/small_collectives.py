@@ -4,8 +4,9 @@ import numpy as np
 
 from uncork.findings import Cost, Evidence, Gain, Location
 from uncork.measure import MissingEvidence, Ranks
-from uncork.measure.collectives import Collectives
+from uncork.measure.collectives import UNMATCHED, Collectives
 from uncork.measure.step_ledger import StepLedger
+from uncork.quantiles import median
 from uncork.rules.rule import rule
 
 SMALL_BYTES = 1 << 20
@@ -21,7 +22,8 @@ def small_collectives(collectives: Ranks[Collectives], ledger: Ranks[StepLedger]
     if not any((one.bytes > 0).any() for one in collectives):
         raise MissingEvidence("sizes")
     exposed = [
-        int(one.exposed_ns[_small(one)].sum()) / max(len(two.step_ns), 1)
+        # Some that run at the same time are exposed at the same time.
+        min(int(one.exposed_ns[_small(one)].sum()) / max(len(two.step_ns), 1), two.mean_ns("comm", "comm_wait"))
         for one, two in zip(collectives, ledger, strict=True)
     ]
     place = int(np.argmin(exposed))
@@ -31,7 +33,7 @@ def small_collectives(collectives: Ranks[Collectives], ledger: Ranks[StepLedger]
     if count < MANY_PER_STEP or exposed[place] < LEAST_SHARE * step_ns:
         return None
     op = mine.names[int(np.bincount(mine.name[small]).argmax())]
-    median_bytes = int(np.median(mine.bytes[small]))
+    median_bytes = int(median(mine.bytes[small]))
     share = exposed[place] / step_ns
     return Cost(
         ns_per_step=round(exposed[place]),
@@ -47,5 +49,7 @@ def small_collectives(collectives: Ranks[Collectives], ledger: Ranks[StepLedger]
 
 
 def _small(one: Collectives) -> np.typing.NDArray[np.bool_]:
-    small: np.typing.NDArray[np.bool_] = (one.bytes > 0) & (one.bytes < SMALL_BYTES) & (one.step >= 0)
+    """Return which are small; what stages of a pipeline send each other cannot be put together."""
+    sent = np.array([name in UNMATCHED for name in one.names], bool)[one.name]
+    small: np.typing.NDArray[np.bool_] = (one.bytes > 0) & (one.bytes < SMALL_BYTES) & (one.step >= 0) & ~sent
     return small
