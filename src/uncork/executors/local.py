@@ -43,9 +43,10 @@ def _in_processes(count: int, work: Callable[[Path], T], paths: Sequence[Path]) 
     from multiprocessing import active_children, get_context
 
     others = set(active_children())
-    pool = ProcessPoolExecutor(count, mp_context=get_context("spawn"))
+    pool: ProcessPoolExecutor | None = None
     try:
-        with _deaf_to_interrupts():
+        with _deaf_to_interrupts():  # what the pool makes is also registered for being cleared away
+            pool = ProcessPoolExecutor(count, mp_context=get_context("spawn"))
             results = pool.map(work, paths)
         yield from results
     except BrokenProcessPool as error:
@@ -53,12 +54,13 @@ def _in_processes(count: int, work: Callable[[Path], T], paths: Sequence[Path]) 
     finally:
         for child in set(active_children()) - others:
             child.terminate()
-        pool.shutdown(cancel_futures=True)
+        if pool:
+            pool.shutdown(cancel_futures=True)
 
 
 @contextmanager
 def _deaf_to_interrupts() -> Iterator[None]:
-    """Start processes that no Ctrl-C reaches: a terminal sends it to all, and only this one shall answer."""
+    """Start processes that no Ctrl-C reaches (a terminal sends it to all); it is heard here once they are started."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
