@@ -46,6 +46,7 @@ PAIRS = {
     "collect_each_step": Pair("garbage-collection", 0.6),
     "garbage_collection": Pair("garbage-collection", None),  # a few steps wait long for it
     "attention_by_hand": Pair("unfused-attention", 0.8, ("attend",)),
+    "no_cache": Pair("missing-kv-cache", 0.7, ("forward",)),
     "rows_in_a_loop": Pair("python-loop-over-tensor", 0.6, ("row_by_row",)),
     "dropout_in_inference": Pair("training-mode-in-inference", 0.95, ("predict",)),
     "one_worker": Pair("too-few-workers", None, ("__getitem__",)),  # six workers need some of the cores
@@ -60,11 +61,13 @@ PAIRS = {
     "changing_sizes": Pair("recompilation", 0.6),
     "check_in_forward": Pair("graph-breaks", 0.7, ("forward",)),
     "weights_cast_again": Pair("autocast-recast", 0.8, ("train",)),
+    "breakpoint_left_in": Pair("debugger-attached", 0.6),
     "regions_everywhere": Pair("profiler-inside", None, ("train",)),  # a tenth of the step
     "bursts": Pair("no-prefetch", None),  # nine steps of ten
     "wrapped_and_hooked": Pair("module-dispatch", 0.7, ("train",)),
     "turns_of_work": Pair("imbalance", None, launcher=TWO),
     "one_rank_prepares": Pair("late-rank", None, launcher=TWO),
+    "collect_in_turns": Pair("gc-at-different-times", None, launcher=TWO),
     "reduce_each_micro_batch": Pair("sync-every-micro-batch", None, launcher=TWO),
     "gradient_by_gradient": Pair("small-collectives", 0.8, launcher=TWO),
 }

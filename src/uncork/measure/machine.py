@@ -32,6 +32,7 @@ class Machine(Measurement):
         anomaly: Whether autograd's anomaly detection is on.
         dataset: Where the data set's class makes an item; nothing where it is not the user's.
         modelless: Whether `uncork run` watched the program and saw no module at work.
+        tracer: Package that Python calls for every line (``bdb``), or empty.
     """
 
     cores: int | None
@@ -47,6 +48,7 @@ class Machine(Measurement):
     anomaly: bool | None
     dataset: Location
     modelless: bool = False
+    tracer: str = ""
 
     @classmethod
     def of(cls, rank: Rank) -> "Machine":
@@ -69,6 +71,7 @@ class Machine(Measurement):
             anomaly=_flag(settings.get("anomaly_detection")),
             dataset=_dataset(settings),
             modelless=recording.run is not None and "threads" in settings and "model" not in settings,
+            tracer=str(settings.get("tracer") or ""),
         )
 
     @property
