@@ -38,6 +38,28 @@ def afterthought():
     torch.optim.SGD([weight], lr=0.1).step()
 
 
+def token_by_token():
+    """Generate by hand: each forward is a step."""
+    model = nn.Sequential(nn.Linear(8, 8), nn.ReLU())
+    x = torch.ones(1, 8)
+    with torch.no_grad():
+        for _ in range(300):
+            x = model(x)
+
+
+def in_bursts():
+    """Play for a while, then update four times, as in reinforcement learning."""
+    model = nn.Linear(8, 3)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    x, y = torch.ones(4, 8), torch.zeros(4, dtype=torch.long)
+    for _ in range(40):
+        time.sleep(0.04)
+        for _ in range(4):
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(model(x), y).backward()
+            optimizer.step()
+
+
 def files_limited():
     """Train where no file may grow beyond ten kilobytes, as on a disk that is full."""
     import resource

@@ -227,6 +227,29 @@ def test_a_late_optimiser_costs_no_window(tmp_path: Path) -> None:
     assert {"baseline", "light", "functions", "deep"} <= set(run.window_names())
 
 
+def test_forwards_are_steps_in_traces_too(tmp_path: Path) -> None:
+    """Without a loader, the outermost forward begins each step: also while traces are recorded, with its own region."""
+    run = record(tmp_path / "run", [PROGRAMS, "token_by_token"], cwd=HERE, then_exit=True)
+    told = {one["name"]: one for one in run.told(0)["windows"]}
+    assert run.told(0)["step_rule"] == "inference"
+    assert [len(told[name]["step_ns"]) for name in ("light", "functions", "deep")] == [10, 10, 2]
+    light = names_in(run, "light")
+    assert [light["nn.Module: Sequential"], light["nn.Module: 0"], light["nn.Module: 1"]] == [10, 10, 10]
+    assert sum(light[f"ProfilerStep#{number}"] for number in range(1, 99)) == 10
+
+
+def test_updates_in_bursts_are_one_step(tmp_path: Path) -> None:
+    """Four updates come after 40 ms of other work: a step is all of that, in traces as on the clock."""
+    run = record(tmp_path / "run", [PROGRAMS, "in_bursts"], cwd=HERE)
+    told = run.told(0)
+    assert "steps-gathered" in told["notes"]
+    assert all(taken >= 40_000_000 for one in told["windows"] for taken in one["step_ns"][1:])
+    light = names_in(run, "light")
+    marks = sum(light[f"ProfilerStep#{number}"] for number in range(1, 99))
+    assert marks >= 2
+    assert light["Optimizer.step#SGD.step"] == 4 * marks
+
+
 def test_windows_of_another_loop_replace_the_first_ones() -> None:
     """Once the new loop has a light window, the deep one and the functions of the old loop are worthless."""
     schedule = Schedule(CaptureOptions())

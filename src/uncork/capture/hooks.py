@@ -9,11 +9,12 @@ import gc
 import threading
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from uncork.capture.imports import AfterImport
 from uncork.capture.recorder import Recorder
+from uncork.records import dataclass
 
 MOST_OPTIMIZERS = 1024
 """Optimisers remembered: some programs have one per parameter, others build one per task for ever."""
@@ -206,23 +207,19 @@ def _hook_modules(patches: Patches) -> None:
     """Patch ``nn.Module.__call__``: module regions while a trace is recorded, and forwards for the inference rule."""
     module_class = patches.torch.nn.Module
     original, compiling = module_class.__call__, patches.compiling
-    region = patches.torch._C._profiler._RecordFunctionFast
     regions = patches.recorder.regions
     outermost = Outermost(patches, original)
 
     def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807
         if compiling():
             return original(self, *args, **kwargs)
-        if regions.on:
-            name = outermost.name(self)
-            if name is not None:
-                with region(name):
-                    return original(self, *args, **kwargs)
-        elif regions.looking:
+        if regions.looking:
             return outermost(self, args, kwargs)
+        if regions.on:
+            return outermost.in_region(self, args, kwargs)
         return original(self, *args, **kwargs)
 
-    patches.run_as_python(__call__, Outermost.__call__)
+    patches.run_as_python(__call__, Outermost.__call__, Outermost.in_region)
     module_class.__call__ = __call__
 
 
@@ -236,18 +233,29 @@ class Outermost:
 
     def __init__(self, patches: Patches, original: Callable[..., Any]) -> None:
         self._recorder, self._original, self._depth = patches.recorder, original, Depth()
+        self._region = patches.torch._C._profiler._RecordFunctionFast
 
     def __call__(self, module: Any, args: Any, kwargs: Any) -> Any:
-        """Return what the module returns."""
+        """Return what the module returns; its entry may be where a step, and a window with it, ends or begins."""
         if self._depth.value == 0:
             self._recorder.guard(lambda: self._entered(module))
         self._depth.value += 1
         try:
+            if self._recorder.regions.on:
+                return self.in_region(module, args, kwargs)
             return self._original(module, *args, **kwargs)
         finally:
             self._depth.value -= 1
 
-    def name(self, module: Any) -> str | None:
+    def in_region(self, module: Any, args: Any, kwargs: Any) -> Any:
+        """Return what the module returns, called inside a region of its name."""
+        name = self._name(module)
+        if name is None:
+            return self._original(module, *args, **kwargs)
+        with self._region(name):
+            return self._original(module, *args, **kwargs)
+
+    def _name(self, module: Any) -> str | None:
         """Return the name of a module's region, or None after a fault of ours."""
         try:
             return self._recorder.regions.name(module)

@@ -6,12 +6,16 @@ from typing import Any
 
 from uncork.capture import plan, settings
 from uncork.capture.budget import FASTEST_PER_NS, Room, Watch
+from uncork.capture.bursts import LOOKED_AT_EVERY, burst_of, unobserved
+from uncork.capture.journal import Journal
 from uncork.capture.options import CaptureOptions
 from uncork.capture.plan import Stage
 from uncork.capture.probes import FunctionsProbe, Probe, TraceProbe
 from uncork.capture.regions import Regions
+from uncork.capture.steps import PACED, StepFinder
 from uncork.capture.windows import FILES, Window
 
+STEPS_TO_COMPARE = 2
 FEW, CAREFUL = 4, 2
 """A window cut with less than a quarter of its events was cut for nothing; its rate of events counts double then."""
 
@@ -31,6 +35,7 @@ class Schedule:
         self._ahead: list[Stage] = []
         self._world = 1
         self._loop_ns = time.perf_counter_ns()
+        self._gathered_in: Journal | None = None
         self.begun = False
 
     def begin(self, torch: Any, seen: dict[str, Any]) -> None:
@@ -48,12 +53,29 @@ class Schedule:
         self._ahead, self.begun = [], False
         self._loop_ns = time.perf_counter_ns()
 
+    def gathers(self, finder: StepFinder, journal: Journal) -> bool:
+        """Return whether updates turn out to come in bursts: from now on each burst is one step, if a trace bears it.
+
+        Ranks would not find it at the same update; their windows have to begin at the same step.
+        """
+        rate = self._per_step("light", "events")
+        paced = finder.burst == 1 and finder.rule in PACED and self._world == 1 and finder.seen % LOOKED_AT_EVERY == 0
+        if not (paced and rate and not self.is_done()):
+            return False
+        burst, over = burst_of(unobserved(journal.steps), int(plan.EVENTS_MOST_STEP / (2 * rate)))
+        if burst:
+            finder.gather(burst, over)
+            self._gathered_in = journal
+        return burst > 0
+
     def keep(self, window: Window) -> list[str]:
         """Take in a window that is over; return the files of windows that it makes worthless."""
         name = window.stage.name
         self.windows[name] = window
         if name != "light":
             return []
+        if self._gathered_in is not None:
+            self._gathered_in.note("steps-gathered")
         worthless, self.former = [FILES[one] for one in self.former if one in FILES and one not in self.windows], {}
         return worthless
 
@@ -103,8 +125,13 @@ class Schedule:
         return Room(sys.maxsize, 0)
 
     def repeats(self, window: Window, lasted_ns: int) -> bool:
-        """Return whether a window that was cut comes once more, since it held far less than it may."""
-        stage, events = window.stage, window.facts.get("events", 0)
+        """Return whether a window that was cut comes once more, since it held far less than it may.
+
+        One whole step shows nothing that repeats, so it does not do; ranks would lose step by another window.
+        """
+        stage, events, whole = window.stage, window.facts.get("events", 0), len(window.step_ns)
+        if whole >= min(stage.most, STEPS_TO_COMPARE) or (whole and self._world > 1):
+            return False
         if stage.name in self._rates or events * FEW > self.room(stage.name).events:
             return False
         self._rates[stage.name] = CAREFUL * max(events, 1) / max(lasted_ns, 1)

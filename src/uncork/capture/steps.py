@@ -9,6 +9,9 @@ LOADER_PATIENCE = 8
 BACKWARD_PATIENCE = 16
 """Backward passes without an update after which the program's updates count as its own (no torch.optim)."""
 
+PACED = ("optimizer", "optimizer_in_backward", "backward")
+"""Rules by which updates alone end a step."""
+
 
 class Action(Enum):
     """What a signal means for the step that is running."""
@@ -35,11 +38,12 @@ class StepFinder:
         self.seen = 0
         self.optimizers = 0
         self.cycle = Cycle()
+        self.burst = 1
         self.started = False
         self._updates = self._backwards = 0
         self._trains = self._updated = False
         self._fetched = self._generated = False
-        self._cycles_without_fetch = self._streak = 0
+        self._cycles_without_fetch = self._streak = self._in_burst = 0
 
     @property
     def wants_forwards(self) -> bool:
@@ -54,7 +58,7 @@ class StepFinder:
     def fetch(self) -> Action:
         """Return what the entry of a DataLoader's ``__next__`` means."""
         self._fetched = True
-        if self.rule in ("optimizer", "optimizer_in_backward", "backward"):
+        if self.rule in PACED:
             return self._fetch_beside_updates()
         self._cycles_without_fetch = 0
         if self._updates:
@@ -83,15 +87,33 @@ class StepFinder:
             return restart
         if self.cycle.withdrawn and self.rule == kind:
             self.seen -= min(self.cycle.withdrawn, self.seen) - 1
+            self.gather(1, 0)
             self._updates = self._backwards = 0
             return Action.RESTART
         if not closes:
             return Action.NOTHING
         self._cycles_without_fetch += 1
-        if self._fetched and self.rule not in ("optimizer", "optimizer_in_backward", "backward"):
+        if self._fetched and self.rule not in PACED:
             if self._cycles_without_fetch < LOADER_PATIENCE:
                 return Action.NOTHING
             self.seen += LOADER_PATIENCE - 1
+        return self._close_burst(kind)
+
+    def gather(self, burst: int, over: int) -> None:
+        """Make one step of several closed cycles from now on (`uncork.capture.bursts`).
+
+        Args:
+            burst: How many.
+            over: How many of the running step are over.
+        """
+        self.burst, self._in_burst = burst, over
+
+    def _close_burst(self, kind: str) -> Action:
+        """Return whether a closed cycle closes the step."""
+        self._in_burst += 1
+        if self._in_burst < self.burst:
+            return Action.NOTHING
+        self._in_burst = 0
         return self._close(kind)
 
     def backward(self, *, updated_inside: bool, in_update: bool = False) -> Action:
@@ -166,3 +188,4 @@ class StepFinder:
     def _reset(self) -> None:
         self.seen, self.rule, self.started = 0, "none", True
         self.cycle = Cycle()
+        self.gather(1, 0)
