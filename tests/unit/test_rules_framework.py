@@ -20,6 +20,47 @@ steps 4 x 10ms
   main 9ms..9.5ms aten::mm
 """
 
+PLAYING = """
+with stacks
+steps 4 x 10ms
+  main 0us..9990us ppo.py(90): rollout
+  main 0us..10us x120 every 75us aten::addmm
+  main 12us..62us x120 every 75us ppo.py(30): step
+  main 20us..60us x120 every 75us ppo.py(14): observe
+"""
+
+
+def test_python_in_short_gaps_is_the_programs_own_where_it_calls_no_operator():
+    """`step` takes 120 x 50 µs between operators, and `rollout` the last 990 µs: together 7 of 10 ms.
+
+    The calls have the rest of the first 9 ms: 120 x 10 µs in operators and 120 x 15 µs of Python around them.
+    """
+    own, calls = found("python-between-ops", PLAYING), found("tiny-operators", PLAYING)
+    assert own.share == pytest.approx(0.7, abs=0.002)
+    assert (own.location.function, own.location.line) == ("step", 30)
+    assert own.params["where_share"] == pytest.approx(6 / 7, abs=0.003)
+    assert calls.share == pytest.approx(0.3, abs=0.002)
+
+
+def test_short_gaps_between_the_operators_of_one_function_are_calls():
+    """Without `step` the gaps up to the last call's end, at 8935 µs, are the price of calls; the rest is `rollout`."""
+    calling = "\n".join(line for line in PLAYING.splitlines() if "every 75us ppo" not in line)
+    assert found("python-between-ops", calling).share == pytest.approx(0.1055, abs=0.0001)
+    assert found("tiny-operators", calling).share == pytest.approx(0.8935, abs=0.0001)
+
+
+def test_gaps_inside_pytorch_are_not_the_programs_python():
+    """`backward` stands 5 ms in PyTorch's own code, where the machine may do something else: no line to move."""
+    waiting = """
+with stacks
+steps 4 x 10ms
+  main 0ms..9.99ms train.py(8): main
+  main 0ms..4ms aten::mm
+  main 4ms..9.5ms torch/_tensor.py(500): backward
+  main 9.5ms..9.9ms aten::mm
+"""
+    clear("python-between-ops", waiting)
+
 
 def test_launch_bound_charges_idle_time_under_the_host():
     """20 kernels of 5 µs in a step of 1 ms: 0.1 ms of work; the rest but the last gap is the host's pace."""

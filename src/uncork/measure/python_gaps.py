@@ -7,15 +7,16 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from uncork.events import EventTable, starting, together
+from uncork.driving import enclosing
+from uncork.events import EventTable, Kind, starting, together
 from uncork.findings import Location
 from uncork.frames import split_frame
-from uncork.intervals import intersect, intervals, total_ns, union
+from uncork.intervals import intersect, intervals, subtract, total_ns, union
 from uncork.ledger import Ledger
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.host_pieces import frame_location, has_frames, innermost_ns, users_frames
 from uncork.measure.sampled import sampled_line
-from uncork.operators import SPEAKING, prepares_input, writes_out
+from uncork.operators import SPEAKING, TORCH_FRAME, prepares_input, writes_out
 from uncork.recording import StackSample
 from uncork.records import dataclass
 from uncork.timeline import Timeline
@@ -71,7 +72,11 @@ WRAPPERS: Purposes = (
     ("module", _found(r"torch/nn/modules/module\.py|torch/utils/hooks\.py")),
 )
 """Frames that call the program's own code: only their own time is theirs."""
+NOT_OWN = ("torch", "dispatch")
+"""What is for nothing else, and yet not the program's own work: in PyTorch's Python, or between two operators of one
+function, where calling them takes the time."""
 _OF_TORCH = re.compile(r"^torch/")
+_LEAVES: Purposes = (*WRAPPERS, ("torch", lambda name: TORCH_FRAME.search(name) is not None))
 
 
 @dataclass(frozen=True)
@@ -79,8 +84,8 @@ class GapSite:
     """Python time of one place for one purpose.
 
     Args:
-        purpose: One of `PURPOSES` or `WRAPPERS`, or empty: the program's own work.
-        location: The user's frame around it; nothing where no frame is the user's.
+        purpose: One of `PURPOSES`, `WRAPPERS` or `NOT_OWN`, or empty: the program's own work.
+        location: The user's frame around it, the outermost that calls no operator; nothing where none is the user's.
         share: Share of the time in which Python runs and no operator.
     """
 
@@ -109,7 +114,7 @@ class PythonGaps(Measurement):
             raise MissingEvidence("stacks")
         ledger = rank.deep_ledger
         gaps = gap_time(ledger)
-        sites = _sites(timeline, gaps)
+        sites = _sites(timeline, gaps, ledger.intervals.get("py_short", intervals([], [])))
         step_ns = int(ledger.step_ns.sum())
         exact = [_exact(site, rank.recording.stacks) for site in sites[:MOST_SITES]]
         return cls(tuple(exact), total_ns(gaps) / step_ns if step_ns else 0.0)
@@ -183,10 +188,27 @@ def _purposeful(timeline: Timeline, in_file: npt.NDArray[np.bool_]) -> npt.NDArr
     return told
 
 
-def _sites(timeline: Timeline, gaps: IntArray) -> list[GapSite]:
-    """Return the Python time by purpose and by frame of the user's."""
+def _apart(timeline: Timeline) -> npt.NDArray[np.bool_]:
+    """Return which slices are frames of the user's that call no operator, the outermost of such: work apart."""
+    host = timeline.host
+    works = enclosing(host, host.of_kind(Kind.CPU_OP, Kind.RUNTIME))
+    free = users_frames(timeline) & ~works
+    places = np.flatnonzero(free)
+    free[places[host.ancestor_where(free, host.parent[places]) >= 0]] = False
+    return free
+
+
+def _sites(timeline: Timeline, gaps: IntArray, short: IntArray) -> list[GapSite]:
+    """Return the Python time by purpose and by frame of the user's.
+
+    Args:
+        timeline: A recording with frames.
+        gaps: When the host runs Python and no operator.
+        short: That part of it which is no longer than the gaps between two calls are.
+    """
     host, table = timeline.host, timeline.events
-    inner, time = innermost_ns(timeline, gaps)
+    parts = [innermost_ns(timeline, part) for part in (short, subtract(gaps, short))]
+    inner, time = (np.concatenate(column) for column in zip(*parts, strict=True))
     total = total_ns(intersect(gaps, timeline.steps.intervals))
     if not len(inner) or not total:
         return []
@@ -195,18 +217,21 @@ def _sites(timeline: Timeline, gaps: IntArray) -> list[GapSite]:
     def named(places: IntArray) -> IntArray:
         return np.where(places >= 0, name[places], -1)
 
-    owner = named(host.ancestor_where(users_frames(timeline), inner))
+    apart = host.ancestor_where(_apart(timeline), inner)
+    owner = named(np.where(apart >= 0, apart, host.ancestor_where(users_frames(timeline), inner)))
+    between = ((np.arange(len(inner)) < len(parts[0][0])) & (apart < 0)).astype(np.int64)
     in_file = timeline.named(_in_file, *SPEAKING)
     reason = named(host.ancestor_where(_purposeful(timeline, in_file), inner))
     source = named(host.ancestor_where(in_file, inner))
     codes = purposes(table)
-    first, back = together(owner, reason, source)
-    used = np.column_stack([owner, reason, source])[first]
+    first, back = together(owner, reason, source, between)
+    used = np.column_stack([owner, reason, source, between])[first]
     sums = np.bincount(back, time)
     merged: dict[tuple[int, str], float] = {}
-    for (who, why, leaf), time_ns in zip(used.tolist(), sums.tolist(), strict=True):
+    for (who, why, leaf, is_between), time_ns in zip(used.tolist(), sums.tolist(), strict=True):
         purpose = PURPOSES[codes[why]][0] if why >= 0 else ""
-        purpose = purpose or (purpose_of(table.strings.text(leaf), WRAPPERS) if leaf >= 0 else "")
+        purpose = purpose or (purpose_of(table.strings.text(leaf), _LEAVES) if leaf >= 0 else "")
+        purpose = purpose or ("dispatch" if is_between else "")
         merged[who, purpose] = merged.get((who, purpose), 0.0) + time_ns
     sites = [
         GapSite(

@@ -1,7 +1,9 @@
 """The host's own pace: time in which nothing works because operators are still being called."""
 
+from uncork.measure import Ranks
 from uncork.measure.machine import Machine
-from uncork.measure.step_ledger import StepLedger
+from uncork.measure.python_gaps import PythonGaps
+from uncork.measure.step_ledger import FRAME_CAUSES, StepLedger
 
 COMPILES_FROM = (2, 0)
 """The first torch with ``torch.compile``."""
@@ -12,6 +14,22 @@ GRAPHS = ("cuda", "hip")
 def pace_ns(ledger: StepLedger) -> int:
     """Return the time per step that goes into calling operators: the device waits, or no kernel runs on the CPU."""
     return ledger.mean_ns("dispatch", "py_short") if ledger.on_device else ledger.mean_ns("tiny", "py_short")
+
+
+def python_ns(ledger: StepLedger, gaps: PythonGaps) -> float:
+    """Return the time per step of the program's own Python, which stands in short gaps too where much is called."""
+    return gaps.part_ns("", ledger.mean_ns("py_short", *FRAME_CAUSES, "unexplained"), ledger.mean_step_ns)
+
+
+def calls_ns(ledgers: Ranks[StepLedger], gaps: Ranks[PythonGaps] | None) -> list[int]:
+    """Return the pace of each rank without the program's own Python between the calls, where frames tell of it."""
+    if gaps is None:
+        return [pace_ns(ledger) for ledger in ledgers]
+    found = []
+    for ledger, gap in zip(ledgers, gaps, strict=True):
+        between = max(int(python_ns(ledger, gap)) - ledger.mean_ns(*FRAME_CAUSES, "unexplained"), 0)
+        found.append(pace_ns(ledger) - min(between, ledger.mean_ns("py_short")))
+    return found
 
 
 def compiles(machine: Machine) -> bool:

@@ -6,18 +6,16 @@ from uncork.findings import Cost, Evidence, Gain
 from uncork.measure import Ranks
 from uncork.measure.host_pieces import where
 from uncork.measure.python_gaps import PythonGaps
-from uncork.measure.step_ledger import FRAME_CAUSES, StepLedger
+from uncork.measure.step_ledger import StepLedger
+from uncork.rules.pace import python_ns
 from uncork.rules.rule import rule
 from uncork.rules.worth import NOTABLE_SHARE, charge, sure
 
 
 @rule()
 def python_between_ops(gaps: Ranks[PythonGaps], ledgers: Ranks[StepLedger]) -> Cost | None:
-    """Return the time of Python that is there for nothing else that has a rule; short gaps count as dispatching."""
-    values = [
-        gap.part_ns("", ledger.mean_ns(*FRAME_CAUSES, "unexplained"), ledger.mean_step_ns)
-        for ledger, gap in zip(ledgers, gaps, strict=True)
-    ]
+    """Return the time of Python that is there for nothing else that has a rule, nor for calling the next operator."""
+    values = [python_ns(ledger, gap) for ledger, gap in zip(ledgers, gaps, strict=True)]
     cost = charge(ledgers, values)
     top = gaps[cost.place].top("")
     if not cost.notable or top is None:

@@ -9,8 +9,9 @@ from uncork.measure.compiled import Compiled
 from uncork.measure.dispatch import Dispatch
 from uncork.measure.host_pieces import where
 from uncork.measure.machine import Machine
+from uncork.measure.python_gaps import PythonGaps
 from uncork.measure.step_ledger import StepLedger
-from uncork.rules.pace import pace_advice, pace_ns
+from uncork.rules.pace import calls_ns, pace_advice
 from uncork.rules.rule import rule
 from uncork.rules.worth import NOTABLE_SHARE, charge, sure
 
@@ -26,13 +27,17 @@ WON_SHARE = 0.8
 
 @rule(hidden_by=("launch-bound",))
 def tiny_operators(
-    counts: Ranks[Dispatch], ledgers: Ranks[StepLedger], machines: Ranks[Machine], compiled: Ranks[Compiled]
+    counts: Ranks[Dispatch],
+    ledgers: Ranks[StepLedger],
+    machines: Ranks[Machine],
+    compiled: Ranks[Compiled],
+    gaps: Ranks[PythonGaps] | None,
 ) -> Cost | None:
     """Return the time that calling tiny operators costs."""
     shares = [float(count.tiny.sum()) / max(int(count.ops.sum()), 1) for count in counts]
     values = [
-        pace_ns(ledger) if share >= MOSTLY_TINY_SHARE and count.tiny.mean() >= LEAST_CALLS else 0
-        for ledger, count, share in zip(ledgers, counts, shares, strict=True)
+        calls if share >= MOSTLY_TINY_SHARE and count.tiny.mean() >= LEAST_CALLS else 0
+        for calls, count, share in zip(calls_ns(ledgers, gaps), counts, shares, strict=True)
     ]
     cost = charge(ledgers, values)
     if not cost.notable:
