@@ -17,7 +17,8 @@ import { RanksView } from './views/ranks.tsx';
 import { StepsView } from './views/steps.tsx';
 import { TablesView } from './views/tables.tsx';
 
-const ALL_TABS = ['compare', 'timeline', 'flame', 'tables', 'memory', 'steps', 'ranks', 'about'] as const;
+// Tables, then the timeline, then the flame graph: from what takes long to when, and to who calls it (requirement R7.3).
+const ALL_TABS = ['compare', 'tables', 'timeline', 'flame', 'memory', 'steps', 'ranks', 'about'] as const;
 type Tab = (typeof ALL_TABS)[number];
 let TABS: Tab[] = ALL_TABS.filter(one => one !== 'compare');
 const OF_ONE_RANK = new Set<Tab>(['timeline', 'flame', 'memory', 'steps']);

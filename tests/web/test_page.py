@@ -147,6 +147,12 @@ def test_search_counts_and_finds(new_page: Any, html: Path) -> None:
     assert page.timeline("t.trace.meta.names[t.trace.name[t.selected]]") == "ampere_sgemm_32x32"
 
 
+def test_the_views_stand_in_the_order_of_reading(new_page: Any, html: Path) -> None:
+    """What takes long, then when, then who calls it (R7.3): tables, timeline, flame graph."""
+    names = new_page().open(html).tab.locator("[role=tab]").all_inner_texts()
+    assert names[:3] == [say("en", f"page.tab.{one}") for one in ("tables", "timeline", "flame")]
+
+
 def test_every_place_is_reached_by_keys(new_page: Any, html: Path) -> None:
     """Tab leads to the views, arrows from one to the next; in the timeline arrows select, Enter folds, N goes on."""
     page = new_page().open(html)
@@ -260,7 +266,7 @@ def test_a_report_without_a_timeline_begins_with_what_it_has(new_page: Any, repo
     path.write_text(render(replace(report, views={}, memory=None), Options()), "utf-8")
     page = new_page().open(path)
     assert page.tab.locator("[role=tab][aria-selected=true]").inner_text() == say("en", "page.tab.tables")
-    page.tab.keyboard.press("1")
+    page.tab.keyboard.press("2")
     page.tab.wait_for_selector("#panel > .empty:not(.loading)")
     assert page.tab.locator("#panel").inner_text() == say("en", "page.timeline.empty")
 

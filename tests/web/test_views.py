@@ -57,7 +57,8 @@ def test_tables_hold_what_the_report_holds(new_page: Any, html: Path, report: Re
     rows = report.tables["operators"]
     assert f"{len(rows)} of {len(rows)}" in page.tab.locator(".tables").inner_text()
     names = page.tab.locator(".tables tbody tr td:first-child").all_inner_texts()
-    assert {str(row["name"])[:20] for row in rows} <= {name[:20] for name in names} | {HOSTILE[:20]}
+    # A mark of a reading rule stands before the name.
+    assert all(any(str(row["name"])[:20] in name for name in names) for row in rows if row["name"] != HOSTILE)
     header = page.tab.locator(".tables th").first
     header.locator("button").click()
     assert header.get_attribute("aria-sort") == "ascending"
@@ -100,7 +101,7 @@ def test_a_box_of_the_flame_graph_leads_to_its_events(new_page: Any, html: Path)
     page.tab.wait_for_selector("canvas.lanes")
     assert page.tab.locator(".timeline input").input_value() == "cudnn_conv_kernel"
     assert say("en", "page.search.found", {"count": 4}) in page.tab.locator(".timeline .bar").inner_text()
-    page.tab.keyboard.press("2")
+    page.tab.keyboard.press("3")
     page.tab.focus(".flame-lanes")
     page.tab.keyboard.press("ArrowRight")
     assert "train.py:12 step" in page.tab.locator(".flame .details dd").first.inner_text()
