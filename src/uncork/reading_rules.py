@@ -13,7 +13,6 @@ from uncork.findings import Bottleneck, ClassEvidence, Evidence, Message, Verdic
 from uncork.measure import Measured, Measurement, present
 from uncork.measure.dispatch import Dispatch
 from uncork.measure.memory_use import MemoryUse
-from uncork.measure.operator import Operator
 from uncork.measure.operators import OperatorTable
 from uncork.measure.step_ledger import StepLedger
 from uncork.records import dataclass
@@ -77,21 +76,27 @@ def _busy_spread(ledger: StepLedger) -> float | None:
     return float(shares.std() / shares.mean()) if shares.mean() else None
 
 
-def _top_share(wanted: Callable[[Operator], bool], table: OperatorTable) -> float | None:
+def _top_share(wanted: Callable[[str, str], bool], table: OperatorTable) -> float | None:
     """Return the share of the three largest operators of a kind in all operator time (the device's, if any)."""
     whole = table.device_ns if table.on_device else table.cpu_ns
     if not whole:
         return None
-    own = [one.device_self_ns if table.on_device else one.cpu_self_ns for one in table.operators if wanted(one)]
+    own = [
+        one.device_self_ns if table.on_device else one.cpu_self_ns
+        for one in table.operators
+        if wanted(one.kernel_class, one.op_class)
+    ]
     return min(sum(sorted(own)[-_TOP:]) / whole, 1.0)
 
 
-def _is_compute(one: Operator) -> bool:
-    return one.kernel_class in {"conv", "gemm", "attention"} or (not one.kernel_class and one.op_class == "compute")
+def is_compute(kernel_class: str, op_class: str) -> bool:
+    """Return whether an operator computes: by its kernel where it launches one, else by its name."""
+    return kernel_class in {"conv", "gemm", "attention"} or (not kernel_class and op_class == "compute")
 
 
-def _is_memory(one: Operator) -> bool:
-    return one.kernel_class == "copy" or one.op_class == "memory"
+def is_memory(kernel_class: str, op_class: str) -> bool:
+    """Return whether an operator moves, fills or joins memory."""
+    return kernel_class == "copy" or op_class == "memory"
 
 
 @dataclass(frozen=True)
@@ -138,10 +143,10 @@ _C, _M, _D = Bottleneck.COMPUTE, Bottleneck.MEMORY, Bottleneck.DATA_LOADING
 _N, _F = Bottleneck.COMMUNICATION, Bottleneck.FRAMEWORK
 
 LINES = (
-    Line("top_compute_share", _C, OperatorTable, partial(_top_share, _is_compute), ">", TOP_COMPUTE_SHARE),
+    Line("top_compute_share", _C, OperatorTable, partial(_top_share, is_compute), ">", TOP_COMPUTE_SHARE),
     Line("busy_share", _C, StepLedger, _busy, ">", BUSY_SHARE),
     Line("busy_spread_share", _C, StepLedger, _busy_spread, "<", STEADY_SPREAD),
-    Line("top_memory_share", _M, OperatorTable, partial(_top_share, _is_memory), ">", TOP_MEMORY_SHARE),
+    Line("top_memory_share", _M, OperatorTable, partial(_top_share, is_memory), ">", TOP_MEMORY_SHARE),
     Line("near_capacity_share", _M, MemoryUse, _near_capacity, ">", ALLOCATED_SHARE),
     Line("reserved_ratio", _M, MemoryUse, _reserved, ">", RESERVED_RATIO, "ratio"),
     Line("busy_share", _D, StepLedger, _busy, "<", STARVED_BUSY_SHARE),

@@ -123,9 +123,12 @@ class Report:
 
     def how_to_record(self, what: str, lang: str) -> str:
         """Return what to do so that the next recording has something; in the words of `uncork run` for its own."""
+        return say(lang, self.record_key(what))
+
+    def record_key(self, what: str) -> str:
+        """Return the catalogue's key of what `how_to_record` says."""
         of_run = f"record.{what}.run"
-        mine = self.run.get("format") == "run" and of_run in catalogue(lang)
-        return say(lang, of_run if mine else f"record.{what}")
+        return of_run if self.run.get("format") == "run" and of_run in catalogue("en") else f"record.{what}"
 
 
 _NEEDS_DEVICE = frozenset({"device", "device_model", "runtime", "snapshot", "history"})

@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.reports import starved_report
 from uncork.events import IntArray
-from uncork.findings import Location
+from uncork.findings import Location, NotAssessed
 from uncork.measure import MissingEvidence, Rank
 from uncork.measure.views.by_frames import by_frames
 from uncork.measure.views.flame_view import FlameView, parents, with_children
@@ -22,6 +22,7 @@ from uncork.measure.views.steps_view import StepsView, phases
 from uncork.measure.views.timeline_view import TimelineView
 from uncork.recording import Recording
 from uncork.render import Options
+from uncork.render.about_run import about
 from uncork.render.html import render
 from uncork.render.page_data import as_script
 from uncork.render.row_marks import reading_marks
@@ -342,6 +343,15 @@ def test_reading_rules_fire_on_their_rows() -> None:
     assert reading_marks("kernels", rows) == {}
 
 
+def test_a_mark_and_the_evidence_mean_the_same_operators() -> None:
+    """A softmax of 60 of 100 ms computes by its name, but its kernel moves memory: 40 % in products fire nothing."""
+    rows = [
+        {"name": "aten::_softmax", "calls": 1, "device_self_ns": 60, "kernel_class": "softmax", "op_class": "compute"},
+        {"name": "aten::bmm", "calls": 1, "device_self_ns": 40, "kernel_class": "gemm", "op_class": "compute"},
+    ]
+    assert reading_marks("operators", rows) == {}
+
+
 def test_the_loader_on_top_of_the_cpu_is_marked() -> None:
     """60 of 100 ns of CPU self time in the loader's next."""
     rows = [
@@ -376,3 +386,15 @@ def test_no_text_of_a_recording_becomes_markup() -> None:
     assert html.count("<script") == 3
     assert html.count("alert(1)") == html.count("alert(1)&lt;") + html.count("alert(1)\\u003c")
     assert "\u202e" not in html
+
+
+def test_about_a_run_speaks_in_uncork_runs_words_and_names_files_without_their_folders() -> None:
+    """Who used ``uncork run`` is not told to use it; whose home a data set lies in is in no page that is passed on."""
+    report = starved_report()
+    run = {**report.run, "format": "run", "settings": {"dataset_file": "/home/ada/train.py", "compiled": None}}
+    lack = NotAssessed("dominant-operator", ("stacks",))
+    sections = about(replace(report, run=run, not_assessed=(lack,)))
+    facts = [(fact["label"], fact["value"]) for section in sections for fact in section["facts"]]
+    assert ({"id": "missing.stacks"}, {"id": "record.stacks.run"}) in facts
+    assert ({"id": "page.field.other", "params": {"name": "dataset_file"}}, "train.py") in facts
+    assert ({"id": "page.field.other", "params": {"name": "compiled"}}, {"id": "page.not_set"}) in facts

@@ -24,7 +24,10 @@ def about(report: Report) -> list[Json]:
         ("page.about.flags", _flags(run.get("flags", {}))),
         ("page.about.machine", _machine(run)),
         ("page.about.startup", [(f"page.field.{name}", value) for name, value in run.get("startup", {}).items()]),
-        ("page.about.settings", [(f"page.field.{name}", _set(one)) for name, one in run.get("settings", {}).items()]),
+        (
+            "page.about.settings",
+            [(f"page.field.{name}", _set(name, one)) for name, one in run.get("settings", {}).items()],
+        ),
     ]
     found = [
         {"title": {"id": title}, "facts": [{"label": _label(key), "value": _value(key, value)} for key, value in facts]}
@@ -77,7 +80,7 @@ def _files(paths: list[str]) -> str:
 def _lacking(report: Report) -> Json:
     """Return what the recording lacks, and how to record it."""
     missing = dict.fromkeys(what for lack in report.not_assessed if report.applies(lack) for what in lack.missing)
-    facts = [{"label": {"id": f"missing.{what}"}, "value": {"id": f"record.{what}"}} for what in missing]
+    facts = [{"label": {"id": f"missing.{what}"}, "value": {"id": report.record_key(what)}} for what in missing]
     return {"title": {"id": "page.about.lacks"}, "facts": facts}
 
 
@@ -104,9 +107,11 @@ def _label(key: str) -> Json:
     return {"id": key} if known else {"id": "page.field.other", "params": {"name": printable(key.rpartition(".")[2])}}
 
 
-def _set(value: object) -> object:
+def _set(name: str, value: object) -> object:
     """Return a setting's value; None is the library's own choice, not a gap in the recording."""
-    return {"id": "page.not_set"} if value is None else value
+    if value is None:
+        return {"id": "page.not_set"}
+    return _files([value]) if name.endswith("_file") and isinstance(value, str) else value
 
 
 def _value(key: str, value: object) -> object:
