@@ -52,10 +52,28 @@ def calls(step):
     step(work)
 
 
+def backward(step):
+    """Make them inside backward, where no profiler can be ended."""
+
+    def loop(gradient):
+        y = torch.zeros(2)
+        for _ in range(OPERATORS):
+            y = y + 1
+        return gradient * 1
+
+    def work(x):
+        x = x * 2
+        x.register_hook(loop)
+        return x
+
+    step(work)
+
+
 PROGRAMS = {
     "silent": 8 * [small] + [silent, small],
     "silent_later": 12 * [small] + 2 * [silent] + [small],  # a first step may be too slow to count: one falls in deep
     "graph": 8 * [small] + [graph, small],
+    "backward": 8 * [small] + [backward] + 20 * [small],
     "calls": 11 * [small] + 3 * [calls],
 }
 

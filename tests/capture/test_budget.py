@@ -21,7 +21,13 @@ WINDOW_BYTES = 1_000_000_000
 
 @pytest.mark.parametrize(
     ("way", "note"),
-    [("silent", "window-cut"), ("silent_later", "window-cut"), ("graph", "window-cut"), ("calls", "stacks-too-many")],
+    [
+        ("silent", "window-cut"),
+        ("silent_later", "window-cut"),
+        ("graph", "window-cut"),
+        ("backward", "window-cut"),
+        ("calls", "stacks-too-many"),
+    ],
 )
 def test_memory_is_bounded(tmp_path: Path, way: str, note: str) -> None:
     """Three million operators in one step, in the light window or first in the deep one, cost less than a gigabyte."""
@@ -92,6 +98,17 @@ def test_a_window_cut_for_nothing_comes_once_more() -> None:
     assert schedule.take_next(8) == Stage("light", 2, 1, 0)
     assert schedule.room("light") == Room(plan.EVENTS_MOST_LIGHT, plan.COLLECTED_LIGHT, 2 * 500 / 100_000_000)
     assert not schedule.repeats(window, 100_000_000)
+
+
+def test_a_window_cut_after_one_step_comes_once_more() -> None:
+    """One whole step shows nothing that repeats; two do, and ranks would no longer begin theirs at the same step."""
+    facts = {"events": 500}
+    one, two = (Window(Stage("light", 3, 1, 0), 8, 0, step_ns=[5] * steps, facts=facts) for steps in (1, 2))
+    assert Schedule(CaptureOptions()).repeats(one, 100_000_000)
+    assert not Schedule(CaptureOptions()).repeats(two, 100_000_000)
+    of_two_ranks = Schedule(CaptureOptions())
+    of_two_ranks._world = 2
+    assert not of_two_ranks.repeats(one, 100_000_000)
 
 
 def test_a_window_that_was_full_does_not_come_again() -> None:

@@ -62,6 +62,7 @@ class Budget:
         self.calls = 0
         self.is_full = False
         self._room = room
+        self._torch = torch
         self._sequence = torch._C._autograd._get_sequence_nr
         self._first = self._sequence()
         self._begun_ns = time.perf_counter_ns()
@@ -71,6 +72,13 @@ class Budget:
     def guess(self) -> int:
         """Return about how many events there are, from what a hook can see: module calls and autograd nodes."""
         return int(self.calls * EVENTS_PER_CALL + (self._sequence() - self._first) * EVENTS_PER_NODE)
+
+    def pauses_backward(self) -> bool:
+        """Return whether this thread is inside backward; if so, nothing is recorded until the running node ends."""
+        inside = bool(self._torch._C._current_graph_task_id() >= 0)
+        if inside:
+            self._torch.autograd._enable_record_function(False)  # this thread only; the engine sets it per node
+        return inside
 
     def lasted_ns(self) -> int:
         """Return how long the window has been open."""
@@ -131,10 +139,17 @@ class Watch:
             self.cut_if_full()
 
     def cut_if_full(self) -> None:
-        """Cut the window if the budget is full; called on the thread that is recorded."""
-        if self.budget.is_full and not self._over:
-            self._over = True
-            self._recorder.guard(self._recorder.cut_window)
+        """Cut the window if the budget is full; called on the thread that is recorded.
+
+        Inside backward it is cut later: at its end torch's engine sets the profiler back as it was, and one that went
+        inside would fill the memory for ever. Until then the operators of the running node are left out.
+        """
+        if not self.budget.is_full or self._over:
+            return
+        if self.budget.pauses_backward():
+            return
+        self._over = True
+        self._recorder.guard(self._recorder.cut_window)
 
     def end(self) -> None:
         """Note that the window is over."""
@@ -146,7 +161,8 @@ class Watch:
             while self._asked or not self._over:
                 if not self._asked and self.budget.look() and self._is_main:
                     self._asked = True
-                    ctypes.pythonapi.Py_AddPendingCall(self._callback, None)
+                    if ctypes.pythonapi.Py_AddPendingCall(self._callback, None):
+                        self._asked = False  # the interpreter's list of calls is full: asked again at the next look
                 time.sleep(LOOK_S)
         except Exception:
             self._is_main = False

@@ -53,18 +53,20 @@ class Garbage:
         Args:
             is_timed: No profiler observes it.
         """
-        self._running = [0, 0, 0]
-        self._running_ns = self._running_longest_ns = 0
         self.is_timed = is_timed
+        if self._running_ns:
+            self._running = [0, 0, 0]
+            self._running_ns = self._running_longest_ns = 0
 
     def add_step(self, dur_ns: int) -> None:
         """Count a step that is over, with its collections; of one that a profiler observed, neither."""
         if self.is_timed:
             self.steps += 1
             self.steps_ns += dur_ns
-            self.collections = [old + new for old, new in zip(self.collections, self._running, strict=True)]
-            self.dur_ns += self._running_ns
-            self.longest_ns = max(self.longest_ns, self._running_longest_ns)
+            if self._running_ns:
+                self.collections = [old + new for old, new in zip(self.collections, self._running, strict=True)]
+                self.dur_ns += self._running_ns
+                self.longest_ns = max(self.longest_ns, self._running_longest_ns)
         self.begin_step(is_timed=False)
 
     def to_json(self) -> dict[str, object]:

@@ -50,6 +50,7 @@ class Recorder:
         self.complete = False
         self.busy = False
         self.timed = False
+        self.idle = False
         self.journal = Journal(orders)
         self.schedule = Schedule(orders.options)
         self.may_begin = Trigger(orders)
@@ -67,7 +68,7 @@ class Recorder:
         self._probe = Probe()
         self._begun_ns: int | None = None
         self._last_signal_ns = 0
-        self._last_write_ns = 0
+        self._last_write_ns = time.perf_counter_ns()
         self._epoch_ns = time.time_ns() - time.perf_counter_ns()
 
     def guard(self, what: Callable[[], object]) -> None:
@@ -93,6 +94,9 @@ class Recorder:
         if self._ending:
             self.leave_thread()
             return
+        if self.idle and action is Action.CLOSE and (self.complete or not self.may_begin()):
+            self._count(now_ns)
+            return
         if self.timed and action is not Action.NOTHING:
             self.timed = False
             self._restart()
@@ -115,7 +119,7 @@ class Recorder:
         """Close what is open and write everything; called once at the end, harmless if called again."""
         if self.pid != os.getpid():
             return
-        if self.journal.folder is None:
+        if self.journal.folder is None and not self.finder.seen:
             self._drop_window()
             return
         self._ask_other_thread()
@@ -197,12 +201,31 @@ class Recorder:
     def _on_thread(self) -> bool:
         return self.thread is None or threading.get_ident() == self.thread
 
+    def _count(self, now_ns: int) -> None:
+        """Count a step while nothing is to be done, and begin the next: what recording costs outside windows."""
+        if self._begun_ns is not None:
+            self._note_step(self._begun_ns, now_ns)
+            self.journal.garbage.add_step(now_ns - self._begun_ns)
+        if now_ns - self._last_write_ns > WRITE_EVERY_NS:
+            self._write_again(now_ns)
+        self.journal.garbage.is_timed = True
+        self._begun_ns = time.perf_counter_ns()
+
+    def _write_again(self, now_ns: int) -> None:
+        """Write where the recording stands, some time after the last time; CUDA may have come into use since."""
+        self._last_write_ns = now_ns
+        self.memory.begin(self.torch, self.home)
+        self._write(ended=False, fresh=False)
+
     def _close(self, now_ns: int) -> None:
         """End the running step, and with it perhaps the window."""
         if self._begun_ns is not None:
             self._note_step(self._begun_ns, now_ns)
             self.journal.garbage.add_step(now_ns - self._begun_ns)
+            if self.schedule.gathers(self.finder, self.journal):
+                self._restart()
         self.journal.garbage.is_timed = False
+        self.home()
         self.memory.begin(self.torch, self.home)
         self.marks.close()
         if self.regions.watch is not None:
@@ -213,9 +236,9 @@ class Recorder:
             self._next_window()
         if self.orders.options.steps is not None and self.finder.seen >= self.orders.options.steps:
             self._end_program()
+        self.idle = self.window is None and (self.complete or not self.schedule.begun) and not self.orders.options.steps
         if now_ns - self._last_write_ns > WRITE_EVERY_NS:
-            self._last_write_ns = now_ns
-            self._write(ended=False, fresh=False)
+            self._write_again(now_ns)
 
     def _open(self, *, valid: bool) -> None:
         """Begin a step; one that was open and is no step after all is struck from the trace."""
@@ -236,11 +259,10 @@ class Recorder:
 
     def _restart(self) -> None:
         """Forget the windows: what looked like the loop was not."""
-        if self.window is not None:
-            self._drop_window()
+        self._drop_window()
         self.schedule.forget()
         self.journal.steps.clear()
-        self.complete = False
+        self.complete = self.idle = False
         self._begun_ns = None
 
     def _next_window(self) -> None:
@@ -327,7 +349,7 @@ class Recorder:
         if not window.step_ns:
             window.facts["cut"] = 1
         self._end_window()
-        if window.step_ns or not self.schedule.repeats(window, lasted_ns):
+        if not self.schedule.repeats(window, lasted_ns):
             self.journal.note("window-cut")
 
     def _drop_window(self) -> None:
@@ -353,36 +375,6 @@ class Recorder:
             self._end_window()
             self._ending = True
             raise SystemExit(0)
-
-    def begin_timed(self, name: str) -> bool:
-        """Return whether a window of fixed time could begin here."""
-        self.timed = True
-        self.journal.garbage.marked = 0
-        return self._begin(Stage(name, 1, 1, 0))
-
-    def end_timed(self, least: int) -> int | None:
-        """End the window; return its events, or None (and nothing is kept) where it saw fewer than `least`."""
-        window, self.window = self.window, None
-        probe, self._probe = self._probe, Probe()
-        if window is None:
-            return None
-        self.sampler.run(False)
-        name = window.stage.name
-        window.facts["length_ns"] = time.time_ns() - window.start_ns
-        look = Path(self.orders.folder) / f"look.{self.pid}"
-        try:
-            window.facts.update(probe.stop(look))
-        except BaseException:  # a Ctrl-C that falls here must not leave a profiler on
-            probe.discard()
-            raise
-        events = window.facts.get("events", 0)
-        if events - self.journal.garbage.marked < least:  # imports make garbage, and are no work of torch's
-            look.unlink()
-            return None
-        look.replace(self.home() / FILES[name])
-        self.schedule.keep(window)
-        self._write(ended=False)
-        return events
 
     def _write(self, *, ended: bool, fresh: bool = True) -> None:
         """Write where the recording stands."""

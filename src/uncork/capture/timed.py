@@ -7,9 +7,13 @@ A thread beside the program asks the interpreter to run a callback on the main t
 import _thread
 import ctypes
 import time
+from pathlib import Path
 from typing import Any
 
 from uncork.capture import plan
+from uncork.capture.plan import Stage
+from uncork.capture.probes import Probe
+from uncork.capture.windows import FILES
 
 PATIENCE_S = 0.25
 """Time after the import of torch without a sign of a step, before fixed times are tried."""
@@ -66,7 +70,8 @@ class TimedWindows:
                 time.sleep(self._length_s if self._open else self._pause_s)
                 if self._is_needed() and self._turned:
                     self._turned = False
-                    ctypes.pythonapi.Py_AddPendingCall(self._callback, None)
+                    if ctypes.pythonapi.Py_AddPendingCall(self._callback, None):
+                        self._turned = True  # the interpreter's list of calls is full: asked again after a pause
                 while self._is_needed() and not self._turned:
                     time.sleep(0.02)
         except Exception:
@@ -88,13 +93,13 @@ class TimedWindows:
         if self._recorder.orders.options.arm and not self._recorder.may_begin():
             return
         name = "light" if self._name == "look" else self._name
-        self._open = self._recorder.begin_timed(name)
+        self._open = begin_window(self._recorder, name)
         if not self._open:
             self._advance()
 
     def _stop(self) -> None:
         self._open = False
-        events = self._recorder.end_timed(EVENTS_LEAST if self._name in ("look", "light") else 0)
+        events = end_window(self._recorder, EVENTS_LEAST if self._name in ("look", "light") else 0)
         if self._name in ("look", "light"):
             if events is None:
                 self._place, self._length_s = 0, ORDER[0][1]
@@ -110,3 +115,35 @@ class TimedWindows:
         bound = {"light": plan.EVENTS_MOST_LIGHT / 4, "deep": plan.EVENTS_MOST_DEEP / 3}.get(self._name)
         longest_s = ORDER[self._place][1] if self._name else 0.0
         self._length_s = min(longest_s, bound / self._rate) if bound and self._rate else longest_s
+
+
+def begin_window(recorder: Any, name: str) -> bool:
+    """Return whether a window of fixed time could begin here."""
+    recorder.timed = True
+    recorder.journal.garbage.marked = 0
+    return bool(recorder._begin(Stage(name, 1, 1, 0)))
+
+
+def end_window(recorder: Any, least: int) -> int | None:
+    """End the window; return its events, or None (and nothing is kept) where it saw fewer than `least`."""
+    window, recorder.window = recorder.window, None
+    probe, recorder._probe = recorder._probe, Probe()
+    if window is None:
+        return None
+    recorder.sampler.run(False)
+    name = window.stage.name
+    window.facts["length_ns"] = time.time_ns() - window.start_ns
+    look = Path(recorder.orders.folder) / f"look.{recorder.pid}"
+    try:
+        window.facts.update(probe.stop(look))
+    except BaseException:  # a Ctrl-C that falls here must not leave a profiler on
+        probe.discard()
+        raise
+    events: int = window.facts.get("events", 0)
+    if events - recorder.journal.garbage.marked < least:  # imports make garbage, and are no work of torch's
+        look.unlink()
+        return None
+    look.replace(recorder.home() / FILES[name])
+    recorder.schedule.keep(window, recorder.journal)
+    recorder._write(ended=False)
+    return events
