@@ -9,6 +9,7 @@ from uncork.measure import Measured, present
 from uncork.measure.busy_machine import BusyMachine
 from uncork.measure.facts import Facts
 from uncork.measure.quality import RecordingQuality
+from uncork.measure.second_sources import SecondSources
 from uncork.measure.step_ledger import StepLedger
 
 BLOCKING, WARNING, INFO = "blocking", "warning", "info"
@@ -44,6 +45,11 @@ OVERHEAD_SHARE = 0.05
 """The profiler's own work over this share of the window is worth saying."""
 FOREIGN_SHARE = 0.5
 """More events than this of kinds that PyTorch does not write: another tool's trace."""
+SOURCES_APART_SHARE = 0.25
+"""Shares of a busy device further apart than this are not of the same work; the driver's is a mean over 1/6 to 1 s
+(NVML's documentation of nvmlUtilization_t)."""
+OTHERS_BYTES = 4 << 30
+"""Memory beyond the allocator's: a context takes about half a GiB, libraries and NCCL up to 2; more is somebody's."""
 OTHERS_SHARE = 0.25
 CROWDED_IDLE_SHARE = 0.1
 """Other programs on a quarter of the cores, and hardly any core idle: the program waited for its turn."""
@@ -125,9 +131,31 @@ def _of_job(measured: Sequence[Measured], numbers: Sequence[int]) -> Iterator[Qu
     worst = max(busy, key=lambda one: one.others_share, default=None)
     if worst and worst.others_share > OTHERS_SHARE and worst.idle_share < CROWDED_IDLE_SHARE:
         yield Quality("machine-busy", WARNING, None, {"others_share": worst.others_share})
+    yield from _disagreements(present(measured, SecondSources))
     sources = [fact.source for fact in facts]
     if len(sources) > 1 and len(set(sources)) < len(sources):
         yield Quality("merged-ranks", INFO, None, {"ranks": len(sources)})
+
+
+def _disagreements(sources: Sequence[SecondSources]) -> Iterator[Quality]:
+    """Yield where the driver's figures and the recording's are too far apart to be of the same work (R1.7)."""
+    apart = [
+        (abs(one.busy_share - one.recorded_busy_share), one.busy_share, one.recorded_busy_share)
+        for one in sources
+        if one.busy_share is not None and one.recorded_busy_share is not None
+    ]
+    if apart and max(apart)[0] > SOURCES_APART_SHARE:
+        _, sampled, recorded = max(apart)
+        yield Quality("sources-disagree", WARNING, None, {"busy_share": sampled, "recorded_busy_share": recorded})
+    beyond = [
+        (one.used_bytes - one.reserved_bytes, one.used_bytes, one.reserved_bytes)
+        for one in sources
+        if one.used_bytes is not None and one.reserved_bytes is not None
+    ]
+    if beyond and max(beyond)[0] > OTHERS_BYTES:
+        others, used, reserved = max(beyond)
+        params = {"others_bytes": others, "used_bytes": used, "reserved_bytes": reserved}
+        yield Quality("memory-of-others", WARNING, None, params)
 
 
 def _stalls(ledgers: Sequence[StepLedger]) -> Iterator[Quality]:

@@ -304,6 +304,7 @@ _DOUBT = {
     "foreign-format": 0.7,
     "observer-overhead": 0.9,
     "machine-busy": 0.9,
+    "sources-disagree": 0.9,
     "stalled-calls": 0.95,
 }
 

@@ -171,6 +171,8 @@ def test_every_id_says_what_it_means_and_what_to_do() -> None:
         "merged-ranks",
         "repaired-input",
         "observer-overhead",
+        "sources-disagree",
+        "memory-of-others",
         "stalled-steps",
     ]
     for lang in ("en", "zh"):
@@ -191,6 +193,35 @@ def test_other_programs_on_the_cores_are_told():
     }
     recording = Recording("run", "run", samples=SampleTable(series))
     assert BusyMachine.of(Rank(recording)) == BusyMachine(others_share=0.75, idle_share=0.0)
+
+
+CHECKED = """
+device NVIDIA A100-SXM4-80GB
+samples gpu_busy_share/0 {busy}
+samples gpu_memory_used_bytes/0 {used}
+steps 5 x 1s
+  main 1ms [memory] {{"Bytes": 1, "Total Allocated": 1, "Total Reserved": 2147483648, "Device Type": 1, "Device Id": 0}}
+  main 0ms..1ms aten::mm -> stream 7 0.1s..0.5s gemm
+"""
+
+
+def checked(busy: str, used: str) -> dict[str, Quality]:
+    """Return what the gate says of a device that has work 40 % of the time and 2 GiB reserved."""
+    return found(*sketch(CHECKED.format(busy=busy, used=used)))
+
+
+def test_r1_7_what_the_driver_says_and_the_recording_does_not_is_told():
+    """Kernels fill 40 % of the steps: 80 % sampled are not of the same work, 50 % are; two samples tell nothing."""
+    params = checked("0.8 0.8 0.8 0.8", "3GiB 3GiB 3GiB")["sources-disagree"].params
+    assert (params["busy_share"], params["recorded_busy_share"]) == (pytest.approx(0.8), pytest.approx(0.4))
+    assert {"sources-disagree", "memory-of-others"}.isdisjoint(checked("0.5 0.5 0.5 0.5", "3GiB 3GiB 3GiB"))
+    assert "sources-disagree" not in checked("0.8 0.8", "3GiB 3GiB 3GiB")
+
+
+def test_r1_7_memory_beyond_the_allocators_is_somebody_elses():
+    """Used 12 GiB, reserved 2: ten belong to others, more than a context and libraries take."""
+    params = checked("0.4 0.4 0.4", "3GiB 12GiB 12GiB")["memory-of-others"].params
+    assert (params["reserved_bytes"], params["others_bytes"]) == (2 << 30, 10 << 30)
 
 
 def test_a_cut_file_is_told_without_asking():

@@ -31,7 +31,7 @@ class MemoryUse(Measurement):
     def of(cls, rank: Rank) -> "MemoryUse":
         """Return the use on a rank; needs the device's size."""
         capacity = _capacity_bytes(rank)
-        for found in _recorded(rank):
+        for found in recorded_memory(rank):
             held = found.reserved_peak_bytes
             capacity = capacity or found.capacity_bytes or 0  # as a failed request shows it
             if held and capacity:
@@ -43,7 +43,7 @@ class MemoryUse(Measurement):
         raise MissingEvidence("memory" if capacity else "device")
 
 
-def _recorded(rank: Rank) -> Iterator[SnapshotMemory | TraceMemory]:
+def recorded_memory(rank: Rank) -> Iterator[SnapshotMemory | TraceMemory]:
     """Yield what was recorded of the device's memory, the most exact first."""
     kinds: tuple[type[SnapshotMemory | TraceMemory], ...] = (SnapshotMemory, TraceMemory)
     for kind in kinds:
