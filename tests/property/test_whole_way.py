@@ -11,12 +11,16 @@ from hypothesis import strategies as st
 
 from uncork import readers, report
 from uncork.compare import compare
+from uncork.findings import Bottleneck
 from uncork.measure import measure
 from uncork.measure.step_ledger import StepLedger
-from uncork.pipeline import analyze_recordings
-from uncork.testing import sketch, traces
+from uncork.pipeline import analyze, analyze_recordings
+from uncork.report import Report
+from uncork.testing import sketch, traces, write_traces
 
 STEP_US = 1000
+SURE = 0.8
+"""Confidence from here on is a promise (`bench/accuracy`)."""
 HOST = (
     "aten::mm", "aten::copy_", "aten::add", "cudaStreamSynchronize", "cudaMalloc", "train.py(3): step",
     "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", "Optimizer.step#SGD.step",
@@ -111,3 +115,64 @@ def test_a_report_survives_json_and_equals_itself(text: str):
     assert not same.new
     assert not same.gone
     assert all(change.difference_ns == 0 for change in (*same.ledger, *same.operators))
+
+
+@settings(max_examples=20, deadline=None)
+@given(text=sketches(ranks=2))
+def test_the_order_of_the_files_does_not_matter(text: str, tmp_path_factory: pytest.TempPathFactory):
+    """Two files of one job, given in either order or as their folder, are the same job."""
+    folder = tmp_path_factory.mktemp("files")
+    files = write_traces(text, folder)
+    told = [report.to_json(analyze(paths)) for paths in (files, files[::-1], [folder])]
+    for one in told:
+        one["run"].pop("sources")
+    assert told[0] == told[1] == told[2]
+
+
+def judged(made: Report) -> tuple[object, ...]:
+    """Return what a report concludes, without its words."""
+    verdict = made.verdict
+    return verdict.bottleneck, verdict.confidence, verdict.share, verdict.contributing, verdict.late_ranks
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    sketches(), st.integers(0, 3), st.sampled_from(("aten::normal_", "aten::copy_", "poll.py(3): wait", "gemm_on_host"))
+)
+def test_an_unrelated_thread_changes_no_verdict(text: str, place: int, name: str):
+    """A thread that launches nothing and does less than the main one, inside the time that the others span."""
+    main = f"{text}\n  main {STEP_US - 40}us..{STEP_US - 39}us x20 every 2us aten::view"
+    stranger = f"{main}\n  thread stranger {STEP_US // 2 + place}us..{STEP_US // 2 + 10}us {name}"
+    alone, beside = (analyze_recordings(sketch(one)) for one in (main, stranger))
+    assert judged(beside) == judged(alone)
+    assert beside.ledger == alone.ledger
+
+
+def _scaled(line: str, length_us: int) -> str:
+    """Return a line of a sketch for a step of another length."""
+    return re.sub(r"(\d+)us", lambda found: f"{int(found[1]) * length_us // STEP_US}us", line)
+
+
+@st.composite
+def steady(draw: st.DrawFn) -> tuple[list[str], list[str]]:
+    """Return the steps of a job, each as long as the others but for a fifth, and some of them, from either end."""
+    host = draw(st.lists(lines(HOST, ("main", "backward")), min_size=1, max_size=6))
+    device = draw(st.lists(lines(DEVICE, ("stream 7",)), max_size=5))
+    steps = []
+    for length in draw(st.lists(st.integers(800, 1200), min_size=3, max_size=7)):
+        spans = [_scaled(one, length) for one in [*host, *device]]
+        steps.append("\n".join([f"steps 1 x {length}us", *spans]))
+    some = draw(st.integers(1, len(steps)))
+    return steps, steps[:some] if draw(st.booleans()) else steps[-some:]
+
+
+@settings(max_examples=60, deadline=None)
+@given(steady())
+def test_fewer_steps_do_not_flip_a_sure_class(cut: tuple[list[str], list[str]]):
+    """Of a steady job some steps may say less, but where both are sure they say the same."""
+    whole, part = (
+        analyze_recordings(sketch("\n".join(["device NVIDIA A100-SXM4-80GB"] * ("stream" in steps[0]) + steps))).verdict
+        for steps in cut
+    )
+    if min(whole.confidence, part.confidence) >= SURE and part.bottleneck is not Bottleneck.UNDETERMINED:
+        assert whole.bottleneck in (part.bottleneck, Bottleneck.UNDETERMINED)
