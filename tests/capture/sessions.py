@@ -12,6 +12,18 @@ from torch import nn
 import uncork
 
 
+def nested(train):
+    """Record inside a recording; return the steps, whether the inner one is its own, and what it left elsewhere."""
+    with tempfile.TemporaryDirectory() as folder, uncork.record(Path(folder) / "outer") as outer:
+        train(20)
+        with uncork.record(Path(folder) / "inner") as inner:
+            train(20)
+        train(20)
+        outer.__exit__()
+        told = json.loads((outer.folder / "rank0" / "recording.json").read_text(encoding="utf-8"))
+        return [told["steps_seen"], inner.is_own, inner.folder == outer.folder, len(list(Path(folder).iterdir()))]
+
+
 def main():
     """Train before the first recording, in each, and between them."""
     model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 3))
@@ -31,6 +43,7 @@ def main():
         train(2)
         told = json.loads((Path(run.folder) / "rank0" / "recording.json").read_text(encoding="utf-8"))
         seen.append([told["steps_seen"], told["step_rule"], told["settings"]["optimizer"], told["faults"]])
+    seen.append(nested(train))
     seen.append(len(gc.callbacks))
     sys.stdout.write(json.dumps(seen))
 

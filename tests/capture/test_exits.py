@@ -1,5 +1,6 @@
 """However a program ends, it ends as it would have without us, and what was recorded is there."""
 
+import json
 import subprocess
 import traceback
 from pathlib import Path
@@ -95,6 +96,22 @@ def test_a_ctrl_c_that_falls_into_us_points_at_the_programs_line(tmp_path: Path)
         program()
     shown = traceback.extract_tb(without_our_frames(caught.value, caught.value.__traceback__))
     assert shown[-1].name == "program"
+
+
+def test_a_child_that_trains_first_takes_no_ones_place(tmp_path: Path) -> None:
+    """A forked child makes its steps before the program does: the report is of the program, the child stands beside."""
+    (tmp_path / "train.py").write_text(
+        "import os, torch\nfrom torch import nn\n\n\ndef train(steps):\n    net = nn.Linear(4, 4)\n"
+        "    optimizer = torch.optim.SGD(net.parameters())\n    for _ in range(steps):\n"
+        "        net(torch.ones(2, 4)).sum().backward()\n        optimizer.step()\n\n\n"
+        "if os.fork() == 0:\n    train(30)\n    os._exit(0)\nos.wait()\ntrain(40)\nprint(os.getpid())\n"
+    )
+    run = record(tmp_path / "run", ["train.py"], cwd=tmp_path)
+    assert run.code == 0, run.err
+    assert run.told(0)["pid"] == int(run.out)
+    assert run.told(0)["steps_seen"] == 40
+    (child,) = run.folder.glob("extra*")
+    assert json.loads((child / "recording.json").read_text())["steps_seen"] == 30
 
 
 def test_ignored_signals_stay_ignored(tmp_path: Path) -> None:

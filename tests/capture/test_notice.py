@@ -24,9 +24,8 @@ def test_a_complete_recording_is_told_once_and_only_on_a_terminal(tty, told, tmp
     """Nothing before all is recorded, nothing in a pipe, one line on a terminal however often it is looked at."""
     out = Terminal(tty)
     monkeypatch.setattr("sys.stderr", out)
-    monkeypatch.setenv("LANG", "C")
     monkeypatch.setattr(Notice, "PATIENCE_S", 0.0)
-    notice = Notice(tmp_path)
+    notice = Notice(tmp_path, "en")
     notice.look()
     assert out.getvalue() == ""
     (tmp_path / "rank0").mkdir()

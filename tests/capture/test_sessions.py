@@ -7,7 +7,8 @@ import pytest
 
 from tests.capture.runs import plain
 from tests.capture.test_launchers import free_port
-from uncork import readers
+from uncork import readers, record
+from uncork.errors import UsageError
 
 pytestmark = pytest.mark.torch
 HERE = Path(__file__).parent
@@ -17,8 +18,9 @@ def test_each_recording_sees_its_own_steps_of_optimisers_built_before() -> None:
     """Model and optimiser are there before the first recording, and stay: every update is a step in each of them."""
     done = plain([str(HERE / "sessions.py")], cwd=HERE)
     assert done.returncode == 0, done.stderr
-    *seen, callbacks = json.loads(done.stdout)
+    *seen, nested, callbacks = json.loads(done.stdout)
     assert seen == [[steps, "optimizer", "Adam", []] for steps in (60, 60, 3, 20)]
+    assert nested == [60, False, True, 1], "a recording inside another one goes along with it"
     assert callbacks == 0, "the last recording still hears of garbage collections"
     assert "profiler_st" not in done.stderr
 
@@ -30,3 +32,19 @@ def test_ranks_that_left_their_group_are_ranks_still(tmp_path: Path) -> None:
     assert sorted(done.stdout.splitlines()) == ["0 True", "1 False"]
     assert [(one.rank, one.world_size) for one in readers.read(tmp_path)] == [(0, 2), (1, 2)]
     assert not list(tmp_path.rglob("*.trace.json"))
+
+
+def test_ranks_that_name_no_folder_share_one(tmp_path: Path) -> None:
+    """Ranks that joined their group first find one folder by themselves, and nobody waits for one that is elsewhere."""
+    done = plain([str(HERE / "spawned.py"), "", free_port()], cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == ["0 True", "1 False"]
+    (folder,) = (tmp_path / "uncork-runs").iterdir()
+    assert [(one.rank, one.world_size) for one in readers.read(folder)] == [(0, 2), (1, 2)]
+
+
+def test_a_folder_that_torch_cannot_write_into_is_refused(tmp_path: Path) -> None:
+    """Torch would leave the sign out of the name, and write elsewhere: one line says so before anything runs."""
+    with pytest.raises(UsageError, match="line break"):
+        record(tmp_path / "two\nlines").__enter__()
+    assert list(tmp_path.iterdir()) == []

@@ -47,32 +47,42 @@ S = TypeVar("S", bound="Session")
 class Session:
     """A recording made inside this process, as ``with uncork.record() as run:``.
 
-    Under ``uncork run`` there is a recording already: it goes on, and `folder` is its.
+    Under ``uncork run``, and inside another ``with uncork.record()``, there is a recording already: it goes on, and
+    `folder` is its.
 
     Args:
-        folder: The run folder; a new one under ``uncork-runs`` by default. The ranks of a launcher share one.
+        folder: The run folder; a new one under ``uncork-runs`` by default. Ranks share one, if they joined their group
+            before or a launcher started them; other processes need to be given one to share.
         options: What to record.
 
     Attributes:
-        is_own: No ``uncork run`` records this process already.
+        is_own: Nothing recorded this process already.
         leads: This process is the first rank.
     """
 
+    _running: "tuple[int, Path] | None" = None
+    """The process that a recording of its own runs in, and the folder."""
+
     def __init__(self, folder: str | os.PathLike[str] | None = None, options: CaptureOptions | None = None) -> None:
-        self.folder = Path(folder) if folder is not None else _new_folder()
+        own, self._is_shared = _new_folder() if folder is None else (folder, True)
+        self.folder = Path(own)
         self.is_own = self.leads = True
         self._options = options or CaptureOptions()
         self._about: dict[str, Any] = {}
 
     def __enter__(self) -> Self:
         """Begin to record the steps that follow."""
-        outside = inside.recorded_from_outside()
-        self.is_own = outside is None
-        if outside is not None:
-            self.folder = Path(outside)
+        running = Session._running
+        around = running[1] if running and running[0] == os.getpid() else inside.recorded_from_outside()
+        self.is_own = around is None
+        if around is not None:
+            self.folder = Path(around)
             return self
-        self.folder.mkdir(parents=True, exist_ok=True)
+        from uncork.capture.launch import refuse_unwritable
+
         self.folder = self.folder.resolve()
+        refuse_unwritable(self.folder)
+        self.folder.mkdir(parents=True, exist_ok=True)
         self._about = {
             "format": 1,
             "uncork": __version__,
@@ -84,6 +94,7 @@ class Session:
         if _rank()[0] == 0:
             write_json(self.folder / "recording.json", self._about)
         inside.begin_here(Orders(str(self.folder), str(package_folder()), self._options))
+        Session._running = (os.getpid(), self.folder)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -92,10 +103,11 @@ class Session:
 
         if not self.is_own:
             return
+        Session._running = None
         inside.end_here()
         rank, world = _rank()
         self.leads = rank == 0
-        if self.leads and world > 1:
+        if self.leads and world > 1 and self._is_shared:
             wait_for_ranks(self.folder, world)
         pack(self.folder, [rank] if world > 1 else None)
         if self.leads:
@@ -107,11 +119,13 @@ def _rank() -> tuple[int, int]:
     return settings.rank(torch) if inside.recorder is None else inside.recorder.journal.place(torch)
 
 
-def _new_folder() -> Path:
-    """Return a folder name that is not taken, except by other ranks of a launcher's job."""
-    job = this_job()
-    base = Path("uncork-runs") / f"record-{job.name or time.strftime('%Y%m%d-%H%M%S')}"
-    return not_taken(base, f"rank{job.rank}" if job.launched else "")
+def _new_folder() -> tuple[Path, bool]:
+    """Return a folder name that is not taken, except by other ranks of the job, and whether they share it."""
+    job, (rank, world) = this_job(), _rank()
+    # Ranks that a program started itself have their parent in common, as those of a launcher have.
+    name = job.name or (str(os.getppid()) if world > 1 else "")
+    base = Path("uncork-runs") / f"record-{name or time.strftime('%Y%m%d-%H%M%S')}"
+    return not_taken(base, f"rank{rank}" if name else ""), bool(name)
 
 
 def record(folder: str | os.PathLike[str] | None = None, **options: Any) -> Session:

@@ -8,6 +8,15 @@ from pathlib import Path
 from uncork.capture.options import ENVIRONMENT, CaptureOptions, Orders, package_folder
 from uncork.errors import UsageError
 
+LEFT_OUT = "\n" if os.sep == "\\" else "\n\\"
+"""Signs that torch's profiler leaves out of the name of the file it writes, so that it writes to another one."""
+
+
+def refuse_unwritable(folder: Path) -> None:
+    """Refuse a run folder into whose path torch's profiler writes no trace."""
+    if set(LEFT_OUT) & set(str(folder)):
+        raise UsageError("run_folder_signs", path=ascii(str(folder)))
+
 
 def command_for(argv: list[str], *, module: bool) -> list[str]:
     """Return the command that runs the program: this Python for scripts and modules, itself for a launcher.

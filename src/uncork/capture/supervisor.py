@@ -14,10 +14,10 @@ from typing import Any
 from uncork import __version__
 from uncork.capture import settings
 from uncork.capture.arming import register
-from uncork.capture.files import OWNER, told, write_json
+from uncork.capture.files import OWNER, lead, told, write_json
 from uncork.capture.inside import ENTERED, TORCH_FOUND
 from uncork.capture.job import Job, job_of, wait_for_ranks
-from uncork.capture.launch import command_for, environment_for
+from uncork.capture.launch import command_for, environment_for, refuse_unwritable
 from uncork.capture.options import CaptureOptions
 from uncork.capture.packing import pack
 from uncork.capture.samples import HostSampler
@@ -53,7 +53,9 @@ class CaptureResult:
     stopped_by_us: bool = False
 
 
-def record(argv: list[str], *, module: bool, into: Path, options: CaptureOptions) -> CaptureResult:
+def record(
+    argv: list[str], *, module: bool, into: Path, options: CaptureOptions, lang: str | None = None
+) -> CaptureResult:
     """Run a program and record it; its standard streams, signals and exit code stay its own.
 
     Args:
@@ -61,9 +63,11 @@ def record(argv: list[str], *, module: bool, into: Path, options: CaptureOptions
         module: The program is a module, as in ``python -m``.
         into: The run folder, made if need be; one that holds files is refused, since they could be anyone's.
         options: What to record.
+        lang: Language of what is said meanwhile; the locale's by default.
     """
     command = command_for(argv, module=module)
     folder = into.resolve()
+    language = lang or default_language()
     job = job_of(argv)
     _prepare(folder, job)
     about: dict[str, Any] = {
@@ -78,15 +82,17 @@ def record(argv: list[str], *, module: bool, into: Path, options: CaptureOptions
     }
     if job.rank == 0 or job.leads_host:
         _begin(folder, about)
-    note = _arm(folder) if options.arm else None
+    note = _arm(folder, language) if options.arm else None
     try:
-        code, stopped = _watch(command, folder, options, samples=job.leads_host)
+        code, pid, stopped = _watch(command, folder, options, language, samples=job.leads_host)
     finally:
         if note is not None:
             note.unlink(missing_ok=True)
     if job.rank == 0 and job.launched:
         wait_for_ranks(folder, job.world)
     with contextlib.suppress(OSError):  # a full disk costs the recording, not the program's exit code
+        if not job.launched:
+            lead(folder, pid)
         pack(folder, [job.rank] if job.launched else None)
     problem = _problem(folder, job)
     about |= {
@@ -111,10 +117,12 @@ def _begin(folder: Path, about: dict[str, Any]) -> None:
         raise UsageError("run_folder_unwritable", path=folder, reason=fault.strerror) from fault
 
 
-def _arm(folder: Path) -> Path:
+def _arm(folder: Path, lang: str) -> Path:
     """Say how to start the recording, and note where this run lies; return the note."""
-    sys.stderr.write(f"uncork: armed; to record from the next step on, type: uncork trigger {os.getpid()}\n")
-    return register(os.getpid(), folder)
+    note = register(os.getpid(), folder)
+    sys.stderr.write(say(lang, "note.armed", {"pid": os.getpid()}) + "\n")
+    sys.stderr.flush()
+    return note
 
 
 def end_as(result: CaptureResult) -> None:
@@ -138,6 +146,7 @@ def _prepare(folder: Path, job: Job) -> None:
     A launcher starts each rank anew after a failure, in the folder they share: there a rank replaces its own.
     """
     home = folder / f"rank{job.rank}" if job.launched else folder
+    refuse_unwritable(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         taken = home.exists() and any(home.iterdir())
@@ -149,8 +158,10 @@ def _prepare(folder: Path, job: Job) -> None:
         shutil.rmtree(home, ignore_errors=True)
 
 
-def _watch(command: list[str], folder: Path, options: CaptureOptions, *, samples: bool) -> tuple[int, bool]:
-    """Run the command to its end; return its code (negative for a signal) and whether our limit ended it."""
+def _watch(
+    command: list[str], folder: Path, options: CaptureOptions, lang: str, *, samples: bool
+) -> tuple[int, int, bool]:
+    """Run the command to its end; return its code (negative for a signal), its id, and whether our limit ended it."""
     with Relay() as relay:
         child = subprocess.Popen(command, env=environment_for(folder, options))  # noqa: S603  # the user's own command
         relay.attach(child.pid)
@@ -158,7 +169,7 @@ def _watch(command: list[str], folder: Path, options: CaptureOptions, *, samples
         if samples:
             with contextlib.suppress(Exception):
                 sampler = HostSampler(folder / RunFolder.SAMPLES, child.pid)
-        limit, notice = Limit(options.seconds), Notice(folder)
+        limit, notice = Limit(options.seconds), Notice(folder, lang)
         while child.poll() is None:
             notice.look()
             relay.wait(min(sampler.wait_s() if sampler else 0.5, limit.wait_s()))
@@ -167,7 +178,7 @@ def _watch(command: list[str], folder: Path, options: CaptureOptions, *, samples
                 sampler.take()
         if sampler:
             sampler.close()
-    return child.returncode, limit.pressed > 0
+    return child.returncode, child.pid, limit.pressed > 0
 
 
 class Notice:
@@ -175,12 +186,13 @@ class Notice:
 
     Args:
         folder: The run folder.
+        lang: Language.
     """
 
     PATIENCE_S = 10.0
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, lang: str) -> None:
+        self._folder, self._lang = folder, lang
         self._due_s: float | None = None
         self._told = not sys.stderr.isatty()
 
@@ -191,7 +203,7 @@ class Notice:
         self._due_s = self._due_s or time.monotonic() + self.PATIENCE_S
         if time.monotonic() >= self._due_s:
             self._told = True
-            sys.stderr.write("\n" + say(default_language(), "note.complete", {"folder": str(self._folder)}) + "\n")
+            sys.stderr.write("\n" + say(self._lang, "note.complete", {"folder": str(self._folder)}) + "\n")
             sys.stderr.flush()
 
 

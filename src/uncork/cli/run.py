@@ -62,6 +62,7 @@ def act(arguments: argparse.Namespace) -> int:
             then_exit=arguments.then == "exit",
             arm=arguments.arm,
         ),
+        lang=arguments.lang,
     )
     if done.leads:
         _report(done, arguments)
