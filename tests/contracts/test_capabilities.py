@@ -30,3 +30,12 @@ def test_every_named_test_is_there():
         not in ((ROOT / "tests" / file).read_text("utf-8") if (ROOT / "tests" / file).is_file() else "")
     ]
     assert lost == []
+
+
+def test_reading_rules_and_pitfalls_are_in_the_names_of_their_tests():
+    """R3, R4.3, R5 and the pitfalls: who looks for an id among the tests finds it."""
+    wanted = [row for row in rows() if row[0].startswith(("R3.", "R4.3", "R5.", "P"))]
+    assert len(wanted) == 6 + 1 + 6 + 4
+    for name, _, test in wanted:
+        said = f"pitfall_{name[1:]}" if name.startswith("P") else name.lower().replace(".", "_")
+        assert test.startswith(f"test_{said}_"), (name, test)

@@ -324,7 +324,7 @@ def test_data_inside_a_script_element_cannot_end_it() -> None:
     assert as_script({"a": "</script><!--\u2028"}) == '{"a":"\\u003c/script>\\u003c!--\\u2028"}'
 
 
-def test_reading_rules_fire_on_their_rows() -> None:
+def test_r4_3_reading_rules_fire_on_their_rows() -> None:
     """Three products hold 80 of 100 ms; copies 12; one operator runs 20,000 times at 1 µs each."""
     rows = [
         {"name": "aten::mm", "calls": 10, "device_self_ns": 50, "cpu_self_ns": 1},
