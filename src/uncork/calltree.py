@@ -10,8 +10,9 @@ from uncork.events import Kind, distinct
 from uncork.frames import is_users_frame, split_frame
 from uncork.intervals import contains
 from uncork.nesting import HostSlices
+from uncork.operators import AUTOGRAD
 from uncork.places import Place, begins_outermost, is_library_frame, place_of, sampled_lines
-from uncork.timeline import Timeline
+from uncork.timeline import Timeline, once
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
@@ -29,6 +30,23 @@ MOST_CHECKPOINT_NODES_SHARE = 0.5
 OPTIMIZER = re.compile(r"^Optimizer\.(step|zero_grad)#")
 PHASES = ("forward", "backward", "recompute", "optimizer", "loading")
 FORWARD, BACKWARD, RECOMPUTE, OPTIMIZE, LOADING = range(5)
+
+
+@once
+def updates(timeline: Timeline) -> tuple[IntArray, IntArray]:
+    """Return (slices that are an optimizer's step or its zeroing of gradients, when the update itself begins in each).
+
+    A closure that computes the loss runs inside the step, as with Lightning and L-BFGS: the update is behind its last
+    backward.
+    """
+    host = timeline.host
+    regions = np.flatnonzero(timeline.named(OPTIMIZER, Kind.CPU_OP, Kind.USER_ANNOTATION))
+    nodes = np.flatnonzero(timeline.named(AUTOGRAD, Kind.CPU_OP, Kind.USER_ANNOTATION))
+    nodes = nodes[np.argsort(host.start_ns[nodes], kind="stable")]
+    start_ns, end_ns = host.start_ns[regions], host.end_ns[regions]
+    first, after = (np.searchsorted(host.start_ns[nodes], when) for when in (start_ns, end_ns))
+    over = np.append(np.maximum.accumulate(host.end_ns[nodes]), 0)[after - 1]
+    return regions, np.where(after > first, np.minimum(over, end_ns), start_ns)
 
 
 class CallTree:
@@ -194,12 +212,15 @@ class CallTree:
     @cached_property
     def phase(self) -> IntArray:
         """Return the index in `PHASES` of what each slice is part of."""
-        optimizer = self.timeline.named(OPTIMIZER, Kind.CPU_OP, Kind.USER_ANNOTATION)
         # Gradients computed by hand stand outside any node.
         named = self.timeline.named(_GRADIENT_BY_HAND, Kind.CPU_OP)
         phase = np.where((self.node >= 0) | (self.inherit(np.where(named, 1, -1)) > 0), BACKWARD, FORWARD)
         phase[self.recomputed] = RECOMPUTE
-        phase[self.inherit(np.where(optimizer, 1, -1)) > 0] = OPTIMIZE
+        regions, begins_ns = updates(self.timeline)
+        begin_ns = np.full(len(phase), -1, np.int64)
+        begin_ns[regions] = begins_ns
+        begin_ns = self.inherit(begin_ns)
+        phase[(begin_ns >= 0) & (self.host.start_ns >= begin_ns)] = OPTIMIZE
         in_loader = (self.host.track == self.timeline.main_track) & (phase == FORWARD)
         phase[in_loader & contains(self.timeline.loader_waits, self.host.start_ns)] = LOADING
         return phase

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from uncork.calltree import updates
 from uncork.driving import HostThreads, enclosing, group_medians
 from uncork.events import Kind
 from uncork.intervals import Intervals, complement, covered_ns, intersect, intervals, moments, union
@@ -92,7 +93,10 @@ def cpu_claims(timeline: Timeline) -> Claims:
     yield "io", own.spans(own.writes)
     yield "compute", spent(work["compute"])
     yield "memop", spent(work["memop"])
-    yield "optimizer", intersect(own.spans(own.named("optimizer")), union(small, short))
+    regions, begins_ns = updates(timeline)
+    mine = own.driving[regions]
+    own_updates = intervals(begins_ns[mine], timeline.host.end_ns[regions[mine]])
+    yield "optimizer", intersect(own_updates, union(small, short))
     yield "tiny", small
     # A backend's own threads, and what goes on after its call: only what the driving threads do not hide.
     yield "comm", union(own.spans(own.named("comm"), elsewhere=True), _outlasting(timeline, own.named("comm")))

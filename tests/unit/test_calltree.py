@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from uncork.calltree import CallTree
+from uncork.calltree import PHASES, CallTree
 from uncork.places import Place
 from uncork.testing import sketch
 from uncork.timeline import Timeline
@@ -242,3 +242,26 @@ steps 1 x 10ms
     launchers = tree.device_ns > 0
     assert {tree.modules[index] for index in tree.module[launchers]} == {"Torch-Compiled Region: 0/0"}
     assert set(names[launchers]) == {"triton_poi_fused_relu_0", "triton_red_fused_sum_1"}
+
+
+def test_what_an_optimizers_closure_does_is_not_its_update():
+    """Lightning and L-BFGS call the loss inside the step: the update begins behind the last backward node, at 5 ms."""
+    tree = tree_of("""
+steps 1 x 10ms
+  main 0ms..9ms Optimizer.step#Adam.step
+  main 0.1ms..0.2ms Optimizer.zero_grad#Adam.zero_grad
+  main 0.12ms..0.15ms aten::zero_
+  main 1ms..2ms aten::addmm
+  main 3ms..5ms autograd::engine::evaluate_function: AddmmBackward0
+  main 3.5ms..4.5ms aten::mm
+  main 6ms..7ms aten::lerp_
+  main 9.2ms..9.4ms aten::add
+""")
+    names = ("aten::zero_", "aten::addmm", "aten::mm", "aten::lerp_", "aten::add")
+    assert {name: PHASES[tree.phase[only(tree, name)]] for name in names} == {
+        "aten::zero_": "optimizer",
+        "aten::addmm": "forward",
+        "aten::mm": "backward",
+        "aten::lerp_": "optimizer",
+        "aten::add": "forward",
+    }

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from uncork.calltree import updates
 from uncork.events import Kind
 from uncork.findings import Location
 from uncork.measure import Measurement, MissingEvidence, Rank
@@ -22,7 +23,6 @@ ELEMENTWISE = re.compile(
     r"|hardtanh|hardswish|softplus|clamp(_min|_max)?|where|lerp|addcmul|addcdiv|reciprocal|sin|cos|erf|maximum|minimum"
     r"|threshold|dropout|native_dropout|masked_fill|eq|ne|lt|le|gt|ge|logical_\w+|bitwise_\w+|floor|round|sign|copysign)_?$"
 )
-_OF_OPTIMIZER = re.compile(r"^Optimizer\.")
 LEAST_RUN = 3
 """Shorter runs are how models are written: an activation after a bias."""
 MOST_RUNS = 16
@@ -86,12 +86,17 @@ def _outermost(timeline: Timeline) -> IntArray:
     """Return the main thread's operators that lie in no other, in order of time, outside loader and optimizer."""
     host = timeline.host
     is_op = timeline.named(ATEN, Kind.CPU_OP)
-    skip = timeline.named(_OF_OPTIMIZER, Kind.CPU_OP, Kind.USER_ANNOTATION)
+    regions, begins_ns = updates(timeline)
+    begin_ns = np.zeros(len(host), np.int64)
+    begin_ns[regions] = begins_ns
+    skip = begin_ns > 0
     mine = is_op & (host.track == timeline.main_track) & timeline.in_steps
     mine &= ~timeline.in_loader
     places = np.flatnonzero(mine)
     inside = host.ancestor_where(is_op | skip, host.parent[places])
-    return places[inside < 0]
+    # A closure inside the optimizer's step is the model's work.
+    before_update = (inside >= 0) & (host.start_ns[places] < begin_ns[np.maximum(inside, 0)])
+    return places[(inside < 0) | before_update]
 
 
 def _runs(rank: Rank, outer: IntArray, begin: IntArray, finish: IntArray) -> tuple[Run, ...]:

@@ -4,8 +4,9 @@ import re
 
 import numpy as np
 
+from uncork.calltree import updates
 from uncork.events import Kind
-from uncork.intervals import intersect, intervals, total_ns
+from uncork.intervals import contains, intersect, intervals, total_ns
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.loader import under
 from uncork.records import dataclass
@@ -24,6 +25,7 @@ class OptimizerSteps(Measurement):
         name: Class of the optimizer, the one that takes longest.
         kind: ``for-loop``, ``foreach`` or ``fused``; empty where there is none.
         cost_ns: Time on the host per step in which nothing but calls and Python runs (and a device, if any, idles).
+        work_ns: Time per step in which its operators compute or move memory on the CPU; 0 where a device works.
         ops: Operators per step.
         tensors: Tensors updated per step, by the update called most often.
     """
@@ -31,6 +33,7 @@ class OptimizerSteps(Measurement):
     name: str
     kind: str
     cost_ns: int
+    work_ns: int
     ops: int
     tensors: int
 
@@ -43,21 +46,27 @@ class OptimizerSteps(Measurement):
         if not is_op.any():
             raise MissingEvidence("host")
         is_op &= timeline.in_steps
-        regions = np.flatnonzero(is_op & timeline.named(STEP, Kind.CPU_OP, Kind.USER_ANNOTATION))
+        regions, begins_ns = updates(timeline)
+        steps = (is_op & timeline.named(STEP, Kind.CPU_OP, Kind.USER_ANNOTATION))[regions]
+        regions, begins_ns = regions[steps], begins_ns[steps]
         count = max(len(timeline.steps), 1)
-        below = np.flatnonzero(is_op & under(timeline, regions))
+        spans = intervals(begins_ns, host.end_ns[regions])
+        below = np.flatnonzero(is_op & under(timeline, regions) & contains(spans, host.start_ns))
         names = table.names(host.row[below])
-        spans = intervals(host.start_ns[regions], host.end_ns[regions])
         ledger = rank.ledger
-        causes = _IDLE if ledger.on_device else _CPU
-        parts = [ledger.intervals[cause] for cause in causes if cause in ledger.intervals]
-        updates = [name for name in names if _UPDATE.match(name)]
+
+        def spent_ns(*causes: str) -> int:
+            parts = [ledger.intervals[cause] for cause in causes if cause in ledger.intervals]
+            return sum(total_ns(intersect(part, spans)) for part in parts) // count
+
+        changes = [name for name in names if _UPDATE.match(name)]
         return cls(
             name=_longest(table.names(host.row[regions]), host.dur_ns[regions].tolist()),
             kind=_kind(set(names), len(timeline.device) > 0) if len(regions) else "",
-            cost_ns=sum(total_ns(intersect(part, spans)) for part in parts) // count,
+            cost_ns=spent_ns(*(_IDLE if ledger.on_device else _CPU)),
+            work_ns=0 if ledger.on_device else spent_ns("compute", "memop"),
             ops=len(below) // count,
-            tensors=max((updates.count(name) for name in set(updates)), default=0) // count,
+            tensors=max((changes.count(name) for name in set(changes)), default=0) // count,
         )
 
 
