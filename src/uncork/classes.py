@@ -9,6 +9,7 @@ import numpy.typing as npt
 from uncork.findings import CLASSES, Bottleneck
 from uncork.ledger import CAUSES, OUTSIDE
 from uncork.measure.step_ledger import StepLedger
+from uncork.quantiles import median
 from uncork.records import dataclass
 
 FloatArray = npt.NDArray[np.float64]
@@ -111,10 +112,10 @@ def excess_of(ledgers: Sequence[StepLedger], late: Sequence[int], wait_share: fl
     for cause, kind in CAUSES.items():
         if cause in ("comm", "comm_wait", *OUTSIDE):
             continue
-        median = float(np.median([ledgers[place].mean_ns(cause) for place in others]))
+        usual = median([ledgers[place].mean_ns(cause) for place in others])
         mean = float(np.mean([ledgers[place].mean_ns(cause) for place in late]))
         bottleneck = Bottleneck.COMPUTE if cause == "bandwidth" else kind.bottleneck
-        more[bottleneck] = more.get(bottleneck, 0.0) + mean - median
+        more[bottleneck] = more.get(bottleneck, 0.0) + mean - usual
     most = max(more, key=lambda one: more[one])
     step_ns = float(np.mean([ledger.mean_step_ns for ledger in ledgers]))
     return most if more[most] >= EXPLAINS_WAIT * wait_share * step_ns else None

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from enum import IntEnum
 from functools import cached_property
@@ -89,6 +89,13 @@ class Strings:
         raw = [json.dumps(text, ensure_ascii=False)[1:-1].encode("utf-8", "surrogatepass") for text in texts]
         return cls(b"".join(raw), np.cumsum([0, *map(len, raw)]).astype(np.int64))
 
+    def and_more(self, raw: Sequence[bytes]) -> "Strings":
+        """Return a table with further texts behind its own; what was decoded need not be decoded again."""
+        ends = self.offsets[-1] + np.cumsum([len(text) for text in raw])
+        more = Strings(bytes(self.blob) + b"".join(raw), np.concatenate([self.offsets, ends]))
+        more._texts = self._texts
+        return more
+
     def __len__(self) -> int:
         """Return the number of distinct texts."""
         return len(self.offsets) - 1
@@ -112,7 +119,7 @@ class Strings:
         if index not in self._values:
             try:
                 raw = self.raw(index)
-                value = json.loads(raw.decode("utf-8", "replace"), strict=False)
+                value = _decode(raw.decode("utf-8", "replace"))
                 if b"\\" in raw and b"\\ud" in raw.lower():
                     value = json.loads(SURROGATE.sub("\ufffd", json.dumps(value, ensure_ascii=False)))
                 self._values[index] = value
@@ -193,7 +200,7 @@ class EventTable:
         fits = self.fitting(test, *kinds)
         if not fits.any():
             return np.zeros(len(names), bool)
-        found: BoolArray = fits[names]
+        found: BoolArray = fits.take(names)
         if kinds and self._used_by_kind[[one not in kinds for one in Kind]][:, fits].any():
             found &= among(kind, kinds)
         return found
@@ -364,6 +371,7 @@ def _check(test: NameTest) -> Callable[[str], object]:
     return test.__contains__ if isinstance(test, frozenset) else test
 
 
+_decode = json.JSONDecoder(strict=False).decode
 SURROGATE = re.compile("[\ud800-\udfff]")
 """Half a character, which no output can hold."""
 _ESCAPE = re.compile(r'\\(u[0-9a-fA-F]{4}|["\\/bfnrt])')
@@ -372,6 +380,6 @@ _ESCAPE = re.compile(r'\\(u[0-9a-fA-F]{4}|["\\/bfnrt])')
 def _unescape(text: str) -> str:
     """Return a JSON string's inside with its escapes undone, leaving wrong ones as they stand."""
     try:
-        return str(json.loads(f'"{text}"', strict=False))
+        return str(_decode(f'"{text}"'))
     except ValueError:
         return _ESCAPE.sub(lambda found: str(json.loads(f'"{found[0]}"')), text)

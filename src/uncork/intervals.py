@@ -16,7 +16,8 @@ EMPTY: Intervals = np.empty((0, 2), np.int64)
 def intervals(start_ns: npt.ArrayLike, end_ns: npt.ArrayLike) -> Intervals:
     """Return the merged set of intervals given by their starts and ends; empty and negative ones are dropped."""
     start, end = np.asarray(start_ns, np.int64), np.asarray(end_ns, np.int64)
-    if not (kept := end > start).all():
+    kept = np.flatnonzero(end > start)
+    if len(kept) < len(start):
         start, end = start[kept], end[kept]
     if not len(start):
         return EMPTY
@@ -106,8 +107,8 @@ def contains(merged: Intervals, when_ns: npt.ArrayLike) -> npt.NDArray[np.bool_]
     when = np.asarray(when_ns, np.int64)
     if not len(merged):
         return np.zeros(when.shape, bool)
-    row = np.searchsorted(merged[:, 0], when, side="right") - 1
-    inside: npt.NDArray[np.bool_] = (row >= 0) & (when < merged[np.maximum(row, 0), 1])
+    passed = np.searchsorted(merged.ravel(), when, side="right")  # starts and ends, in turn
+    inside: npt.NDArray[np.bool_] = passed % 2 == 1
     return inside
 
 

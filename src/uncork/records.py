@@ -38,9 +38,10 @@ else:
 
 
 def _set_once(self: object, name: str, value: object) -> None:
-    if name in self.__dict__:
+    written = self.__dict__
+    if name in written:
         raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")
-    self.__dict__[name] = value
+    written[name] = value
 
 
 def _keep(self: object, name: str) -> None:  # noqa: ARG001 - as the language calls it

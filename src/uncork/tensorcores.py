@@ -4,10 +4,10 @@ import re
 
 # The order decides: narrower words first. Names of cuBLAS, cuDNN, CUTLASS, rocBLAS/hipBLASLt and MIOpen kernels.
 _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
-    (precision, re.compile(pattern, re.IGNORECASE))
+    (precision, re.compile(pattern))
     for precision, pattern in (
         ("fp8", r"e4m3|e5m2|_f8|qgmma|nvjet_q|cijk_[a-z]+_[a-z]+_[fb]8"),
-        ("int8", r"i8816|i16832|_imma|int8|(?-i:s8_)|cijk_[a-z]+_[a-z]+_i8"),
+        ("int8", r"i8816|i16832|_imma|int8|cijk_[a-z]+_[a-z]+_i8"),
         ("bf16", r"bf16|bfloat16|nvjet_t|cijk_[a-z]+_[a-z]+_b(b|s)"),
         ("fp64", r"dgemm|d884|f64f64|<double|cijk_[a-z]+_[a-z]+_d"),
         (
@@ -33,7 +33,10 @@ def matrix_precision(kernel: str) -> str:
 
     ``fp32`` is work outside tensor cores, ``tf32`` the same numbers on them with 10 bits of mantissa.
     """
-    return next((precision for precision, pattern in _PATTERNS if pattern.search(kernel)), "")
+    folded = kernel.casefold()
+    return next(
+        (one for one, pattern in _PATTERNS if pattern.search(folded) or (one == "int8" and "s8_" in kernel)), ""
+    )
 
 
 def is_misaligned(kernel: str) -> bool:

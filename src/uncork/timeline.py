@@ -14,6 +14,7 @@ from uncork.intervals import Intervals, contains, covered_ns, intervals, total_n
 from uncork.kernels import kernel_classes
 from uncork.nesting import HostSlices, nest
 from uncork.operators import AUTOGRAD, LOADER_FRAME, is_loader
+from uncork.quantiles import median
 from uncork.recording import Recording
 from uncork.records import dataclass
 
@@ -294,9 +295,7 @@ class Timeline:
             return steps
         own = steps.dur_ns - covered_ns(self.loader_waits, steps.start_ns, steps.end_ns)
         first = 0
-        while len(steps) - first >= LEAST_STEPS_WITH_WARM_UP and own[first] > WARM_UP_RATIO * np.median(
-            own[first + 1 :]
-        ):
+        while len(steps) - first >= LEAST_STEPS_WITH_WARM_UP and own[first] > WARM_UP_RATIO * median(own[first + 1 :]):
             first += 1
         left_out = tuple(steps.dur_ns[:first].tolist())
         return replace(

@@ -18,6 +18,7 @@ from uncork.measure.matching import match
 from uncork.measure.step_ledger import StepLedger
 from uncork.measure.waiting import Lateness, lateness
 from uncork.quality import blocks
+from uncork.quantiles import median
 from uncork.records import dataclass
 from uncork.wording import late_key, summary, wrong_if
 
@@ -156,7 +157,7 @@ def _doubt(job: Job, main: Bottleneck, quality: Sequence[Quality]) -> Message | 
 
 def _hidden(job: Job, lost: float) -> float:
     """Return what share of the step lost records would fill if they were as long as those that were kept."""
-    busy = float(np.median([one.busy_share for one in job.ledgers]))
+    busy = median([one.busy_share for one in job.ledgers])
     return busy * lost / max(1 - lost, 1e-9)
 
 
@@ -192,7 +193,7 @@ def _job(measured: Sequence[Measured], numbers: Sequence[int]) -> Job | None:
     ledgers = tuple(by_roofline(ledger, share) for ledger, share in zip(typical, bound, strict=True))
     late = _lateness(measured, places, numbers, ledgers)
     per_rank = [class_shares(ledger) for ledger in ledgers]
-    shares = {one: float(np.median([rank.mean[one] for rank in per_rank])) for one in CLASSES}
+    shares = {one: median([rank.mean[one] for rank in per_rank]) for one in CLASSES}
     excess = None
     if late is not None and late.ranks:
         here = [numbers[place] for place in places]
@@ -205,9 +206,9 @@ def _job(measured: Sequence[Measured], numbers: Sequence[int]) -> Job | None:
         late=late,
         shares=shares,
         per_step=_agreement(per_rank),
-        unknown=float(np.median([rank.unknown for rank in per_rank])),
+        unknown=median([rank.unknown for rank in per_rank]),
         close_pair=any(rank.close_pair for rank in per_rank),
-        unnamed=float(np.median([rank.unnamed for rank in per_rank])),
+        unnamed=median([rank.unnamed for rank in per_rank]),
         excess=excess,
     )
 

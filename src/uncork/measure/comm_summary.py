@@ -11,6 +11,7 @@ from uncork.measure.collectives import Collectives, bus_factor
 from uncork.measure.matching import Matched, match
 from uncork.measure.step_ledger import StepLedger
 from uncork.measure.waiting import lateness
+from uncork.quantiles import median
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -101,4 +102,4 @@ def _kinds(matched: Matched, steps: int) -> list[Mapping[str, Any]]:
 def _median(values: npt.NDArray[np.int64] | npt.NDArray[np.float64]) -> int | None:
     """Return the median of the positive values, None where there are none: not measured."""
     known = values[values > 0].astype(np.float64)
-    return int(np.median(known)) if len(known) else None
+    return int(median(known)) if len(known) else None

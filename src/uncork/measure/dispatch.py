@@ -13,6 +13,7 @@ from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.syncs import READS_BACK
 from uncork.measure.whereabouts import busiest_line
 from uncork.operators import ALLOCATES, operator_class
+from uncork.quantiles import median
 from uncork.records import dataclass
 from uncork.timeline import Timeline
 
@@ -109,7 +110,7 @@ class Dispatch(Measurement):
         """Return whether steps make nearly the same number of operators: within 2 % of their median, two at least."""
         if len(self.ops) < 2:
             return False
-        middle = float(np.median(self.ops))
+        middle = median(self.ops)
         return bool(np.abs(self.ops - middle).max() <= 0.02 * middle)
 
 

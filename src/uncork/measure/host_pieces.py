@@ -18,8 +18,8 @@ BoolArray = npt.NDArray[np.bool_]
 def innermost_ns(timeline: Timeline, within: Intervals) -> tuple[IntArray, IntArray]:
     """Return (host slices of the main thread, the time within a merged set in which each is the innermost one)."""
     host = timeline.host
-    mine = host.track == timeline.main_track
-    starts, ends = (when[mine & contains(within, when)] for when in (host.start_ns, host.end_ns))
+    mine = np.flatnonzero(host.track == timeline.main_track)
+    starts, ends = (when[contains(within, when)] for when in (host.start_ns[mine], host.end_ns[mine]))
     bounds = moments(starts, ends, within[:, 0], within[:, 1])
     begin = bounds[:-1]
     inner = host.innermost(timeline.main_track, begin)

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from uncork.measure.allocations import Allocations
 from uncork.measure.memory_what_if import Saving
 from uncork.measure.owners import Owner
+from uncork.quantiles import median
 from uncork.snapshot import CATEGORIES, STATES, MemorySnapshot, MemoryTimeline
 
 IntArray = npt.NDArray[np.int64]
@@ -29,7 +30,7 @@ def growth_bytes(step_bytes: Sequence[int] | IntArray) -> int:
     The first step's growth is set-up: optimiser state, workspaces.
     """
     growth = np.diff(np.array(step_bytes, np.int64)[1:])
-    return int(np.median(growth)) if len(step_bytes) >= LEAST_STEPS and (growth > 0).all() else 0
+    return int(median(growth)) if len(step_bytes) >= LEAST_STEPS and (growth > 0).all() else 0
 
 
 def owner_rows(owners: Sequence[Owner], whole_bytes: int) -> list[dict[str, Any]]:

@@ -162,10 +162,10 @@ class OperatorGroups:
         groups = np.concatenate([group_of[own], group_of[outer[apart]]])
         places = np.concatenate([linked, linked[apart]])
         places, groups = places[groups >= 0], groups[groups >= 0]
-        names = table.name[device.row[places]].astype(np.int64)
-        pairs, back = np.unique(groups * len(table.strings) + names, return_inverse=True)
-        group, name = np.divmod(pairs, max(len(table.strings), 1))
-        order = np.lexsort((-np.bincount(back, device.dur_ns[places], minlength=len(pairs)), group))
+        names = table.name[device.row[places]]
+        one, back = together(groups, names)
+        group, name = groups[one], names[one]
+        order = np.lexsort((-np.bincount(back, device.dur_ns[places], minlength=len(one)), group))
         first = order[np.flatnonzero(np.diff(group, prepend=-1))]
         longest = [""] * len(self)
         for place in first.tolist():

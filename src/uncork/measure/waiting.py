@@ -10,6 +10,7 @@ from uncork.measure import Measured, Ranks
 from uncork.measure.collectives import Collectives
 from uncork.measure.matching import Matched, match
 from uncork.measure.step_ledger import StepLedger
+from uncork.quantiles import median
 from uncork.records import dataclass
 
 IntArray = npt.NDArray[np.int64]
@@ -61,7 +62,7 @@ def lateness(matched: Matched, numbers: Sequence[int], step_ns: float) -> Latene
     late &= _in_most_steps(inside.step, by_rank)
     waited = inside.waited_ns()
     others = ~late if late.any() and not late.all() else np.ones(len(numbers), bool)
-    wait_share = float(np.median(waited[others].mean(axis=0))) / step_ns
+    wait_share = median(waited[others].mean(axis=0)) / step_ns
     order = [int(place) for place in np.argsort(-share) if late[place]] if wait_share >= LATE_OF_STEP else []
     return Lateness(tuple(numbers[place] for place in order), wait_share, share, waited.mean(axis=1).astype(np.int64))
 

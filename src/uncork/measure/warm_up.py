@@ -3,6 +3,7 @@
 import numpy as np
 
 from uncork.measure import Measurement, MissingEvidence, Rank
+from uncork.quantiles import median
 from uncork.records import dataclass
 
 LEAST_STEPS = 3
@@ -41,6 +42,6 @@ class WarmUp(Measurement):
         in_order = np.append(steps.left_out_ns, ledger.step_ns)
         return cls(
             first_ns=int(in_order[0]),
-            others_ns=round(float(np.median(in_order[1:]))) if enough else None,
+            others_ns=round(median(in_order[1:])) if enough else None,
             first_use_share=used / total if total else 0.0,
         )

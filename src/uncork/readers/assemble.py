@@ -117,9 +117,7 @@ def _name_flows(scanned: Scanned, kind: npt.NDArray[np.uint8]) -> Strings:
         name[name < 0] = extra.setdefault("", len(scanned.strings) + len(extra))
     if not extra:
         return scanned.strings
-    added = [text.encode() for text in extra]
-    ends = scanned.strings.offsets[-1] + np.cumsum([len(text) for text in added])
-    return Strings(bytes(scanned.strings.blob) + b"".join(added), np.concatenate([scanned.strings.offsets, ends]))
+    return scanned.strings.and_more([text.encode() for text in extra])
 
 
 def _tracks(

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from uncork.events import EventTable, Kind
+from uncork.quantiles import median
 from uncork.readers.columns import Scanned
 from uncork.readers.selection import select
 
@@ -36,7 +37,7 @@ def _looks_like_ns(table: EventTable) -> bool:
     """Return whether times read as µs would be implausibly long."""
     launches = table.of_kind(Kind.RUNTIME) & table.name_is(_LAUNCH)
     if launches.any():
-        return float(np.median(table.dur_ns[launches])) > _LAUNCH_TOO_LONG_NS
+        return median(table.dur_ns[launches]) > _LAUNCH_TOO_LONG_NS
     operators = table.dur_ns[table.of_kind(Kind.CPU_OP)]
     return len(operators) > 0 and int(operators.min()) > _OP_TOO_LONG_NS
 

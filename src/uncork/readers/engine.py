@@ -1,6 +1,5 @@
 """new_scanner: the compiled scanner where it was built, else the portable one, which says once that it is slower."""
 
-import logging
 from functools import cache
 
 from uncork.locale import default_language, say
@@ -13,6 +12,8 @@ def _compiled() -> type[Scanner] | None:
     try:
         from uncork.readers.scan import CompiledScanner
     except ImportError:
+        import logging
+
         logging.getLogger("uncork").warning("uncork: %s", say(default_language(), "error.portable_reader"))
         return None
     compiled: type[Scanner] = CompiledScanner

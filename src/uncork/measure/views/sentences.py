@@ -7,6 +7,7 @@ import numpy as np
 from uncork.events import IntArray, Kind
 from uncork.intervals import Intervals, intervals, total_ns, union
 from uncork.ledger import Ledger
+from uncork.quantiles import median
 from uncork.records import dataclass
 from uncork.timeline import Timeline
 
@@ -115,7 +116,7 @@ def _tiny_kernels(timeline: Timeline, ledger: Ledger, wall: int) -> Pattern | No
         return None
     spans = intervals(device.start_ns[short], device.end_ns[short])
     middle = int(spans[len(spans) // 2, 0])
-    params = {"share": len(short) / len(kernels), "median_ns": int(np.median(dur)), "count": len(kernels)}
+    params = {"share": len(short) / len(kernels), "median_ns": int(median(dur)), "count": len(kernels)}
     return Pattern("pattern.tiny", params, middle - 500_000, middle + 500_000)
 
 

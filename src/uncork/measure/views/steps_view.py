@@ -9,6 +9,7 @@ from uncork.events import IntArray
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.step_ledger import StepLedger
 from uncork.measure.views.names import printable
+from uncork.quantiles import median, quantile
 from uncork.records import dataclass
 
 OUTLIER_RATIO = 1.5
@@ -69,10 +70,10 @@ def phases(step_ns: IntArray) -> tuple[str, ...]:
     count = len(step_ns)
     if count < 3:
         return ("steady",) * count
-    low, median, high = np.percentile(step_ns, [25, 50, 75])
-    long = step_ns > max(OUTLIER_RATIO * median, high + 3 * (high - low))
+    low, middle, high = (quantile(step_ns, share) for share in (0.25, 0.5, 0.75))
+    long = step_ns > max(OUTLIER_RATIO * middle, high + 3 * (high - low))
     warm = 0
-    while warm < count // 2 and step_ns[warm] > WARM_UP_RATIO * np.median(step_ns[warm + 1 :]):
+    while warm < count // 2 and step_ns[warm] > WARM_UP_RATIO * median(step_ns[warm + 1 :]):
         warm += 1
     return tuple(
         "warm_up" if place < warm else "outlier" if is_long else "steady" for place, is_long in enumerate(long.tolist())

@@ -10,6 +10,7 @@ from uncork.measure.collectives import Collectives
 from uncork.measure.matching import match
 from uncork.measure.step_ledger import StepLedger
 from uncork.measure.waiting import LATE_OF_STEP, lateness
+from uncork.quantiles import median
 from uncork.rules.rule import rule
 from uncork.rules.worth import sure
 
@@ -63,8 +64,7 @@ def _what_takes_longer(ledger: Ranks[StepLedger], late: Sequence[int]) -> tuple[
     mine = [one for one, number in zip(ledger, ledger.numbers, strict=True) if number in late]
     others = [one for one, number in zip(ledger, ledger.numbers, strict=True) if number not in late] or list(ledger)
     excess = {
-        cause: float(np.median([one.mean_ns(cause) for one in mine]))
-        - float(np.median([one.mean_ns(cause) for one in others]))
+        cause: median([one.mean_ns(cause) for one in mine]) - median([one.mean_ns(cause) for one in others])
         for cause in causes
     }
     cause = max(excess, key=excess.__getitem__)

@@ -9,6 +9,7 @@ from uncork.measure.collectives import Collectives, bus_factor
 from uncork.measure.facts import Facts
 from uncork.measure.matching import match
 from uncork.measure.step_ledger import StepLedger
+from uncork.quantiles import quantile
 from uncork.rules.rule import rule
 
 LARGE_BYTES = 16 << 20
@@ -33,7 +34,7 @@ def slow_link(collectives: Ranks[Collectives], ledger: Ranks[StepLedger], facts:
         return None
     factor = np.array([bus_factor(found.name[place], int(found.group_size[place])) for place in large])
     rate = found.bytes[large] * factor / np.maximum(found.transfer_ns[large], 1) * 1e9
-    best = float(np.percentile(rate, 90))
+    best = quantile(rate, 0.9)
     exposed_ns = float(np.minimum(found.transfer_ns[large, None], found.exposed_ns[large]).sum(axis=0).mean())
     step_ns = float(np.mean([one.mean_step_ns for one in ledger]))
     cost_ns = exposed_ns / max(len(ledger[0].step_ns), 1)

@@ -1,11 +1,10 @@
 """straggling-worker: one loader worker is slower than the others, and batches are delivered in order."""
 
-import numpy as np
-
 from uncork.findings import Cost, Evidence, Gain, Location
 from uncork.measure import Ranks
 from uncork.measure.loader_stages import LoaderStages
 from uncork.measure.step_ledger import StepLedger
+from uncork.quantiles import median
 from uncork.rules.rule import rule
 from uncork.rules.worth import NOTABLE_SHARE, charge, sure
 
@@ -44,5 +43,5 @@ def straggling_worker(stages: Ranks[LoaderStages], ledgers: Ranks[StepLedger]) -
 def _ratio(stage: LoaderStages) -> float:
     """Return how much slower the slowest worker is than the median of all; 1 where there is nothing to compare."""
     busy = [maker.busy_ns for maker in stage.makers if maker.number >= 0 and maker.batches >= LEAST_BATCHES]
-    middle = float(np.median(busy)) if len(busy) > 1 else 0
+    middle = median(busy) if len(busy) > 1 else 0
     return max(busy) / middle if middle else 1.0
