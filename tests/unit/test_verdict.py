@@ -232,56 +232,6 @@ def of_sketch(text: str) -> Verdict:
     return judge(measured, numbers, [], gate(measured, numbers))
 
 
-def test_trap_most_kernel_time_in_collectives_that_computing_hides() -> None:
-    """46 % of the kernel time is communication, 3 % of the step is exposed: compute, not communication."""
-    found = of_sketch("""
-        device NVIDIA A100-SXM4-80GB
-        steps 4 x 10ms
-          main 0ms..0.1ms aten::mm -> stream 7 0.1ms..9.7ms ampere_sgemm
-          main op 0.2ms..0.3ms c10d::allreduce_ -> stream 20 1.5ms..10ms ncclDevKernel_AllReduce
-          main 0.3ms..0.4ms x20 every 0.2ms aten::view
-    """)
-    assert found.bottleneck is Bottleneck.COMPUTE
-    assert Bottleneck.COMMUNICATION not in found.contributing
-
-
-def test_trap_an_operator_that_only_waits_is_the_place_and_not_the_cause() -> None:
-    """item() holds the host for nine tenths of the step while the device multiplies: compute."""
-    found = of_sketch("""
-        device NVIDIA A100-SXM4-80GB
-        steps 4 x 10ms
-          main 0ms..0.1ms aten::mm -> stream 7 0.1ms..9.5ms ampere_sgemm
-          main 0.5ms..9.6ms aten::item
-          main runtime 0.6ms..9.55ms cudaStreamSynchronize
-          main 9.7ms..9.8ms x10 every 0.01ms aten::view
-    """)
-    assert found.bottleneck is Bottleneck.COMPUTE
-    assert Bottleneck.FRAMEWORK not in found.contributing
-
-
-def test_trap_device_records_without_any_host_side_still_say_what_the_device_does() -> None:
-    """No operator, no launch: a device that is busy with matrix products for 90 % is compute-bound."""
-    found = of_sketch("""
-        device NVIDIA A100-SXM4-80GB
-        once
-          stream 7 0ms..0.9ms x30 every 1ms ampere_sgemm
-    """)
-    assert found.bottleneck is Bottleneck.COMPUTE
-
-
-def test_trap_start_up_only_is_no_workload() -> None:
-    """Eight kernels behind lazy launches of hundreds of milliseconds: record again, after warming up."""
-    found = of_sketch("""
-        device NVIDIA A100-SXM4-80GB
-        once
-          main 0ms..0.1ms aten::mm -> stream 7 0.1ms..0.2ms ampere_sgemm
-          main runtime 1ms..400ms cudaLaunchKernel -> stream 7 400ms..400.1ms ampere_sgemm
-          main runtime 401ms..700ms cudaFree
-          main 700ms..700.1ms x6 every 1ms aten::mm
-    """)
-    assert found.summary.id == "verdict.undetermined.too-short"
-
-
 def test_fewer_steps_of_the_same_kind_give_the_same_class() -> None:
     """A steady job's class does not depend on how many of its steps were recorded."""
     step = {"data_loading": 45, "gemm": 40, "dispatch": 10}
