@@ -43,6 +43,40 @@ class Change:
 
 
 @dataclass(frozen=True)
+class Scaling:
+    """What more ranks brought: one job on few and on many (requirement R3.4).
+
+    Args:
+        few: Ranks on the side with fewer.
+        many: Ranks on the side with more.
+        throughput_ratio: Items per second with many over those with few; below 1 it is slower with more.
+        batch_known: Both recordings tell the batch of a rank; else each rank's is taken to have stayed the same.
+    """
+
+    few: int
+    many: int
+    throughput_ratio: float
+    batch_known: bool
+
+    @property
+    def efficiency_share(self) -> float:
+        """Return what was reached of the throughput that so many ranks could have at best."""
+        return self.throughput_ratio * self.few / self.many
+
+    @property
+    def sentences(self) -> tuple[Message, ...]:
+        """Return it in words, with what was assumed."""
+        params: dict[str, object] = {
+            "few": self.few,
+            "many": self.many,
+            "ratio": self.throughput_ratio,
+            "efficiency_share": self.efficiency_share,
+        }
+        said = Message("compare.scaling" if self.throughput_ratio >= 1 else "compare.scaling.slower", params)
+        return (said,) if self.batch_known else (said, Message("compare.scaling.assumed"))
+
+
+@dataclass(frozen=True)
 class Comparison:
     """What changed from one report to another.
 
@@ -52,6 +86,7 @@ class Comparison:
             None where a side has fewer than four steps.
         measured_without_profiler: Both step times come from steps no profiler watched.
         watched: The step that ledger and operators describe, where it moved otherwise than the step time.
+        scaling: What more ranks brought, where only their number differs and step times are known.
         unlike: What differs beside the change (``device processor program ranks``), before and after.
         verdict: Bottleneck before and after.
         busy_share: Device (or operator) busy share before and after, None where unknown.
@@ -66,6 +101,7 @@ class Comparison:
     noise_share: float | None
     measured_without_profiler: bool
     watched: Change | None
+    scaling: Scaling | None
     unlike: tuple[tuple[str, str, str], ...]
     verdict: tuple[Bottleneck, Bottleneck]
     busy_share: tuple[float | None, float | None]
@@ -137,12 +173,14 @@ def compare(before: Report, after: Report) -> Comparison:
     was_step, now_step = quiet if bare else (_recorded_steps(before), _recorded_steps(after))
     step = Change("step", was_step.median_ns, now_step.median_ns) if was_step and now_step else Change("step", 0, 0)
     was, now = _by_place(before.findings), _by_place(after.findings)
+    unlike = _unlike(before, after)
     return Comparison(
         step=step,
         noise_share=_noise_share(was_step, now_step),
         measured_without_profiler=bare,
         watched=_watched(before, after, step, _noise_share(was_step, now_step)) if bare else None,
-        unlike=_unlike(before, after),
+        scaling=_scaling(before.run, after.run, step) if {what for what, *_ in unlike} == {"ranks"} else None,
+        unlike=unlike,
         verdict=(before.verdict.bottleneck, after.verdict.bottleneck),
         busy_share=(before.run.get("busy_share"), after.run.get("busy_share")),
         ledger=_changes(
@@ -171,6 +209,18 @@ def _watched(before: Report, after: Report, step: Change, noise_share: float | N
     chance = math.hypot(noise_share or 0, recorded_noise or 0)
     apart = abs(watched.difference_ns / watched.before_ns - step.difference_ns / step.before_ns)
     return watched if watched.difference_ns * step.difference_ns < 0 or apart > chance else None
+
+
+def _scaling(before: Mapping[str, Any], after: Mapping[str, Any], step: Change) -> Scaling | None:
+    """Return what more ranks brought; None where both sides have as many, or a step time is not known."""
+    was, now = (max(len(run.get("ranks") or ()), run.get("world_size") or 0) for run in (before, after))
+    if not was or not now or was == now or not step.before_ns or not step.after_ns:
+        return None
+    batches = [(run.get("settings") or {}).get("batch_size") or 0 for run in (before, after)]
+    known = all(batches)
+    growth = batches[1] / batches[0] if known else 1.0
+    ratio = now / was * growth * step.before_ns / step.after_ns
+    return Scaling(min(was, now), max(was, now), ratio if now > was else 1 / ratio, known)
 
 
 def _unlike(before: Report, after: Report) -> tuple[tuple[str, str, str], ...]:
@@ -282,6 +332,8 @@ def to_json(comparison: Comparison, lang: str) -> dict[str, Any]:
         "noise_share": comparison.noise_share,
         "measured_without_profiler": comparison.measured_without_profiler,
         "recorded_step": comparison.watched and asdict(comparison.watched),
+        "scaling": comparison.scaling
+        and {**asdict(comparison.scaling), "efficiency_share": comparison.scaling.efficiency_share},
         "unlike": [dict(zip(("what", "before", "after"), one, strict=True)) for one in comparison.unlike],
         "verdict": {"before": comparison.verdict[0].value, "after": comparison.verdict[1].value},
         "busy_share": {"before": comparison.busy_share[0], "after": comparison.busy_share[1]},

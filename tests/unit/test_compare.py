@@ -168,6 +168,32 @@ def test_two_jobs_are_not_taken_for_one_job_changed():
     assert compare(cpu, _run(72, 44, command=["b/train.py"], on_device=None, host={})).unlike == ()
 
 
+def test_r3_4_more_ranks_are_held_against_what_they_could_do_at_best():
+    """80 ms on one rank, 100 ms on four with the same batch each: 3.2 times the work, 80 % of four times."""
+    one = _run(80, 80, ranks=[0], settings={"batch_size": 16})
+    four = _run(100, 100, ranks=[0, 1, 2, 3], settings={"batch_size": 16})
+    scaling = compare(one, four).scaling
+    assert (scaling.throughput_ratio, scaling.efficiency_share) == (pytest.approx(3.2), pytest.approx(0.8))
+    assert compare(four, one).scaling.throughput_ratio == pytest.approx(3.2)  # whichever comes first
+    assert "4 ranks do 3.20 × the work per second of 1: 80 % of what they could at best." in render_comparison(
+        compare(one, four), "en", width=200
+    )
+    assert json.loads(dumps(compare(one, four), "zh"))["scaling"]["efficiency_share"] == pytest.approx(0.8)
+    halved = _run(100, 100, ranks=[0, 1, 2, 3], settings={"batch_size": 4})  # one batch dealt out to four
+    assert compare(one, halved).scaling.throughput_ratio == pytest.approx(0.8)
+    assert "less work per second than 1: 0.80 × as much" in render_comparison(compare(one, halved), "en", width=200)
+
+
+def test_r3_4_what_more_ranks_bring_is_told_of_one_job_only():
+    """Without the batch it is assumed, and said; on another device, or with as many ranks, nothing is told."""
+    one, two = _run(80, 80, ranks=[0], settings={}), _run(80, 80, ranks=[0, 1], settings={})
+    assert compare(one, two).scaling.efficiency_share == pytest.approx(1.0)
+    assert "the recordings do not tell it" in render_comparison(compare(one, two), "en", width=300)
+    elsewhere = _run(80, 80, ranks=[0, 1], on_device=True, devices=[{"name": "V100"}])
+    assert compare(_run(80, 80, on_device=False), elsewhere).scaling is None
+    assert compare(two, two).scaling is None
+
+
 def test_a_fixed_copy_of_a_script_is_no_other_job():
     """slow.py and fixed.py train the same model of 836 parameters: one job; with another model they are two."""
     slow, fixed, other = (

@@ -72,7 +72,9 @@ def comparison_notes(comparison: Comparison, lang: str) -> str:
 
 
 def comparison_cautions(comparison: Comparison, lang: str) -> Iterator[str]:
-    """Yield what would mislead a reader: two jobs instead of one, rows that come from other steps than the ratio."""
+    """Yield what a step time alone hides: what more ranks brought, two jobs for one, rows from other steps."""
+    if comparison.scaling is not None:
+        yield from (say(lang, one.id, one.params) for one in comparison.scaling.sentences)
     if comparison.unlike:
         parts = [
             say(lang, "compare.unlike.one", {"what": say(lang, f"compare.unlike.{what}"), "before": was, "after": now})
