@@ -7,7 +7,8 @@ import numpy as np
 from uncork.findings import Quality
 from uncork.measure import Measured, present
 from uncork.measure.busy_machine import BusyMachine
-from uncork.measure.facts import Facts
+from uncork.measure.collectives import Collectives
+from uncork.measure.facts import Facts, repairs_of
 from uncork.measure.quality import RecordingQuality
 from uncork.measure.second_sources import SecondSources
 from uncork.measure.step_ledger import StepLedger
@@ -50,6 +51,16 @@ SOURCES_APART_SHARE = 0.25
 (NVML's documentation of nvmlUtilization_t)."""
 OTHERS_BYTES = 4 << 30
 """Memory beyond the allocator's: a context takes about half a GiB, libraries and NCCL up to 2; more is somebody's."""
+UNSURE_REPAIRS = frozenset({"cut_file", "checksum", "second_document", "header", "nanoseconds"})
+"""Repairs after which an unknown part may be missing or wrong: people see that without asking …"""
+LEFT_OUT = frozenset(
+    {"lost_records", "negative_duration", "no_time", "not_a_number", "odd_events", "unfinished", "unpaired"}
+    | {"unreadable_events"}
+)
+LEFT_OUT_SHARE = 0.01
+"""… as where more of the events than this had to be left out (labelled traces: none)."""
+CROSSING_SHARE = 0.05
+"""More events than this that do not nest: times of single operators are guesses (labelled traces: up to 0.02)."""
 OTHERS_SHARE = 0.25
 CROWDED_IDLE_SHARE = 0.1
 """Other programs on a quarter of the cores, and hardly any core idle: the program waited for its turn."""
@@ -96,10 +107,6 @@ def _of_rank(measured: Measured) -> Iterator[Quality]:
     counts, facts = measured.get(RecordingQuality), measured.get(Facts)
     if not isinstance(facts, Facts):
         return
-    if facts.repairs:
-        # A file that ends too early has lost an unknown part: people see that without asking.
-        severity = WARNING if facts.repairs.get("cut_file") else INFO
-        yield Quality("repaired-input", severity, None, {"repairs": sum(facts.repairs.values())})
     if not isinstance(counts, RecordingQuality):
         return
     for check in _CHECKS:
@@ -125,6 +132,10 @@ def _of_job(measured: Sequence[Measured], numbers: Sequence[int]) -> Iterator[Qu
     if world > len(numbers):
         missing = world - len(numbers)
         yield Quality("missing-ranks", WARNING, missing / world, {"missing": missing, "world_size": world})
+    yield from _repaired(facts)
+    talks = any(len(one.start_ns) for one in present(measured, Collectives))
+    if talks and any(fact.rank is None for fact in facts):
+        yield Quality("rank-unknown", WARNING, None, {"ranks": ", ".join(map(str, numbers))})
     yield from _stalls(present(measured, StepLedger))
     yield from _stalled_calls(present(measured, StepLedger))
     busy = present(measured, BusyMachine)
@@ -156,6 +167,18 @@ def _disagreements(sources: Sequence[SecondSources]) -> Iterator[Quality]:
         others, used, reserved = max(beyond)
         params = {"others_bytes": others, "used_bytes": used, "reserved_bytes": reserved}
         yield Quality("memory-of-others", WARNING, None, params)
+
+
+def _repaired(facts: Sequence[Facts]) -> Iterator[Quality]:
+    """Yield what was mended in the files, and of what kinds."""
+    repairs = repairs_of(facts)
+    if not repairs:
+        return
+    left_out = sum(count for kind, count in repairs.items() if kind in LEFT_OUT)
+    share = left_out / (left_out + sum(fact.events for fact in facts)) if left_out else 0.0
+    severity = WARNING if repairs.keys() & UNSURE_REPAIRS or share > LEFT_OUT_SHARE else INFO
+    what = {f"repair.{kind}": count for kind, count in repairs.items()}
+    yield Quality("repaired-input", severity, share or None, {"repairs": repairs.total(), "what": what})
 
 
 def _stalls(ledgers: Sequence[StepLedger]) -> Iterator[Quality]:
@@ -242,8 +265,16 @@ def _no_cpu_ops(counts: RecordingQuality, _: Facts) -> Quality | None:
 def _no_links(counts: RecordingQuality, _: Facts) -> Quality | None:
     if counts.unlinked_share <= FEW_LINKS_SHARE:
         return None
-    params = {"before_window": counts.before_window}
+    params = {"before_window": counts.before_window, "unlinked_share": counts.unlinked_share}
     return Quality("no-launch-links", WARNING, counts.unlinked_share, params)
+
+
+def _crossing(counts: RecordingQuality, _: Facts) -> Quality | None:
+    if not counts.clipped:
+        return None
+    share = counts.clipped / counts.events
+    severity = WARNING if share > CROSSING_SHARE else INFO
+    return Quality("crossing-events", severity, share, {"crossing": counts.clipped})
 
 
 def _lost(counts: RecordingQuality, _: Facts) -> Quality | None:
@@ -299,6 +330,7 @@ _CHECKS: tuple[Check, ...] = (
     _no_steps,
     _no_links,
     _lost,
+    _crossing,
     _clock,
     _observer,
     _graph_replay,

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from uncork.ledger import CAUSES
 from uncork.measure import Measured, Measurement, Missing, present
-from uncork.measure.facts import Facts
+from uncork.measure.facts import Facts, repairs_of
 from uncork.measure.module_memory import ModuleMemory
 from uncork.measure.step_ledger import StepLedger
 from uncork.measure.views.steps_view import StepsView
@@ -53,7 +53,7 @@ def run_section(measured: Sequence[Measured], numbers: Sequence[int], step_ns: i
         "versions": dict(first.versions),
         "flags": {name: getattr(first.flags, name) for name in ("shapes", "memory", "stacks", "modules", "flops")},
         "events": sum(fact.events for fact in facts),
-        "repairs": {kind: count for fact in facts for kind, count in fact.repairs.items()},
+        "repairs": dict(repairs_of(facts)),
         "step_ns": step_ns,
         "steps": max((len(ledger.step_ns) for ledger in ledgers), default=0),
         "marked_steps": all(ledger.marked for ledger in ledgers) if ledgers else False,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from uncork.findings import Quality
-from uncork.locale import catalogue
+from uncork.locale import catalogue, say
 from uncork.measure import Rank, measure
 from uncork.measure.busy_machine import BusyMachine
 from uncork.quality import BLOCKING, blocks, gate
@@ -171,6 +171,8 @@ def test_every_id_says_what_it_means_and_what_to_do() -> None:
         "merged-ranks",
         "repaired-input",
         "observer-overhead",
+        "rank-unknown",
+        "crossing-events",
         "sources-disagree",
         "memory-of-others",
         "stalled-steps",
@@ -222,6 +224,61 @@ def test_r1_7_memory_beyond_the_allocators_is_somebody_elses():
     """Used 12 GiB, reserved 2: ten belong to others, more than a context and libraries take."""
     params = checked("0.4 0.4 0.4", "3GiB 12GiB 12GiB")["memory-of-others"].params
     assert (params["reserved_bytes"], params["others_bytes"]) == (2 << 30, 10 << 30)
+
+
+def test_what_was_mended_is_said_once_per_file_and_in_words():
+    """Both ranks of one file tell its three repairs: they count once, another file's are added."""
+    (sound,) = sketch(SOUND)
+    first, second = ({"quotes": 2, "no_time": 1}, {"quotes": 3})
+    ranks = [replace(sound, repairs=first, source="a"), replace(sound, repairs=first, source="a")]
+    told = found(*ranks, replace(sound, repairs=second, source="b"))["repaired-input"]
+    assert told.params == {"repairs": 6, "what": {"repair.quotes": 5, "repair.no_time": 1}}
+    assert say("en", "quality.repaired-input", told.params) == (
+        "The recording was damaged or unusual. Quotation marks missing or not escaped were set right: 5. "
+        "Events without a time were left out: 1."
+    )
+    assert "5 处。舍弃了没有时间的事件：1 个。" in say("zh", "quality.repaired-input", told.params)
+
+
+@pytest.mark.parametrize(
+    ("repairs", "severity"),
+    [
+        ({"quotes": 90}, "info"),  # nothing is lost
+        ({"no_time": 1}, "info"),  # 1 of 201 events
+        ({"no_time": 3}, "warning"),  # 3 of 203
+        ({"second_document": 1}, "warning"),
+        ({"nanoseconds": 200}, "warning"),
+    ],
+)
+def test_losses_are_told_without_asking(repairs, severity):
+    """Of 200 events one may be left out; more, or a guess that all figures stand on, is a warning."""
+    (recording,) = sketch("steps 2 x 1s\n  main 0ms..1ms x99 every 5ms aten::mm\n")
+    assert len(recording.events) == 200
+    assert found(replace(recording, repairs=repairs))["repaired-input"].severity == severity
+
+
+def test_a_recording_of_collectives_without_a_rank_is_told():
+    """Who waits for whom is counted by ranks; a recording that names none is told, one without collectives is not."""
+    (talking,) = sketch(
+        SOUND.replace(
+            "aten::mm -> ", "aten::mm -> stream 9 5.1ms..9ms ncclDevKernel_AllReduce\n  main 1ms..2ms aten::mm -> "
+        )
+    )
+    assert "rank-unknown" in found(replace(talking, rank=None))
+    assert "rank-unknown" not in found(replace(talking, rank=0))
+    (alone,) = sketch(SOUND)
+    assert "rank-unknown" not in found(replace(alone, rank=None))
+
+
+def test_operators_that_cross_a_step_are_counted():
+    """An operator that begins in one step and ends in the next, one of four events, is a warning."""
+    (recording,) = sketch("steps 2 x 10ms\n  main 1ms..2ms aten::mm\n")
+    table = recording.events
+    dur = table.dur_ns.copy()
+    assert "crossing-events" not in found(recording)
+    dur[np.flatnonzero(table.name_is("aten::mm"))[0]] = 12_000_000
+    told = found(replace(recording, events=replace(table, dur_ns=dur)))["crossing-events"]
+    assert (told.params["crossing"], told.share_affected, told.severity) == (1, 0.25, "warning")
 
 
 def test_a_cut_file_is_told_without_asking():

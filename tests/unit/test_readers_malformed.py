@@ -9,6 +9,8 @@ import pytest
 from uncork import readers
 from uncork.errors import UnreadableError
 from uncork.events import Kind
+from uncork.locale import say
+from uncork.pipeline import analyze
 
 # file → (events that remain, repairs that are counted); worked out by hand from the files.
 READ: dict[str, tuple[int, dict[str, int]]] = {
@@ -58,6 +60,22 @@ REFUSED = {
 }
 
 
+# file → what the report says about it unasked, where more than a triviality was mended or guessed
+TOLD = {
+    "04-nan-inf.json": "Events whose duration is no number were left out: 1.",
+    "15-two-documents.json": "only the first was read",
+    "30-negative-duration.json": "Events that end before they begin were left out: 1.",
+    "31-zero-timestamp-kernel.json": "Device records without a time were left out: 1.",
+    "34-partial-overlap-same-thread.json": "were cut there so that no time counts twice: 2.",
+    "37-nanoseconds.json": "Times were written in nanoseconds",
+    "44-step-not-finished.json": "Events that never ended were left out: 1.",
+    "45-kernels-without-launch.json": "100 % of the device's records have no launch",
+    "48-no-distributed-info.json": "does not say which rank it is",
+    "51-begin-end-unbalanced.json": "ends without a beginning, were left out: 2.",
+    "53-odd-fields.json": "Entries that are no events were skipped: 6.",
+}
+
+
 @pytest.fixture(params=["fastest", "portable"])
 def any_scanner(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Read with the scanner of this installation, then with the portable one."""
@@ -85,6 +103,14 @@ def test_repaired(shared: Path, name: str, any_scanner: str) -> None:
     if name.startswith("04"):
         found.pop("text_times", None)
     assert found == repairs
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_what_is_lost_or_guessed_is_told_unasked(shared: Path, name: str) -> None:
+    """The report's warnings say what was left out, cut, or taken for granted."""
+    report = analyze([shared / "corpus" / "malformed" / name])
+    said = [say("en", f"quality.{one.id}", one.params) for one in report.quality if one.severity != "info"]
+    assert TOLD[name] in " ".join(said)
 
 
 @pytest.mark.parametrize("name", REFUSED)

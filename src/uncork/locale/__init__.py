@@ -22,8 +22,18 @@ def catalogue(lang: str) -> Mapping[str, str]:
 
 
 def say(lang: str, key: str, params: Mapping[str, object] | None = None) -> str:
-    """Return a text of the catalogue, its placeholders filled; a key that is not there comes back as it is."""
-    return fill(catalogue(lang).get(key, key), params or {})
+    """Return a text of the catalogue, its placeholders filled; a key that is not there comes back as it is.
+
+    A parameter that maps keys of texts to counts is said as these texts.
+    """
+    between = "" if lang == "zh" else " "
+    told = {
+        name: between.join(say(lang, part, {"count": count}) for part, count in value.items())
+        if isinstance(value, Mapping)
+        else value
+        for name, value in (params or {}).items()
+    }
+    return fill(catalogue(lang).get(key, key), told)
 
 
 def fill(template: str, params: Mapping[str, object]) -> str:

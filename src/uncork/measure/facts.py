@@ -1,6 +1,7 @@
 """Facts: what a recording says about itself, without its events."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 from uncork.measure import Measurement, Rank
 from uncork.recording import Device, Flags, RunInfo
@@ -44,6 +45,14 @@ class Facts(Measurement):
             run=recording.run,
             events=0 if recording.events is None else len(recording.events),
         )
+
+
+def repairs_of(facts: Sequence[Facts]) -> Counter[str]:
+    """Return what was mended in all files together; each of the ranks in one file tells all of its repairs."""
+    repairs: Counter[str] = Counter()
+    for of_file in {fact.source: fact.repairs for fact in facts}.values():
+        repairs.update(of_file)
+    return repairs
 
 
 def _either(flags: Flags, deep: Flags) -> Flags:

@@ -63,7 +63,7 @@ class RecordingQuality(Measurement):
         has_shapes: Whether shapes occur.
         has_memory: Whether allocations occur.
         has_modules: Whether module names occur.
-        clipped: Events cut because they outlive the event around them.
+        clipped: Events cut because they outlive the event around them, or operators cut at the end of a step.
     """
 
     events: int
@@ -139,8 +139,18 @@ class RecordingQuality(Measurement):
             busy_share=int(ledger.busy_ns.sum()) / wall,
             overhead_share=int(covered_ns(own, *timeline.window)) / max(total_ns(timeline.steps.intervals), 1),
             **_extras(table, rank.deep.events),
-            clipped=host.clipped,
+            clipped=host.clipped + _over_step_ends(timeline),
         )
+
+
+def _over_step_ends(timeline: Timeline) -> int:
+    """Return how many operators on the thread of the step marks begin in one step and end in another."""
+    table, host = timeline.events, timeline.host
+    marks = timeline.is_step_mark & (table.track == timeline.main_track) & (table.dur_ns > 0)
+    ends = np.sort(table.end_ns[marks])
+    ops = (host.kind == Kind.CPU_OP) & (host.track == timeline.main_track)
+    begun = np.searchsorted(ends, host.start_ns[ops], side="right")
+    return int(np.count_nonzero(begun != np.searchsorted(ends, host.end_ns[ops], side="left")))
 
 
 def _extras(*tables: EventTable) -> dict[str, bool]:
