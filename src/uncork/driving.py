@@ -31,6 +31,7 @@ REGION_SLICES = 200
 torch 1.13 record them; functions with a backward pass of their own enclose up to 123 in the labelled traces."""
 
 _NAMESPACE = re.compile("::")
+_BUILT_IN = re.compile("^<built-in ")
 
 _OVERHEAD = np.array([kind in OVERHEAD for kind in (*CLASSES, "")])
 """By class; the last stands for what is of none, -1."""
@@ -118,7 +119,12 @@ class HostThreads:
 
     @cached_property
     def _of_torch(self) -> BoolArray:
-        return self.timeline.named(TORCH_FRAME, Kind.PYTHON_FUNCTION)
+        """Return which frames are PyTorch's or the recorder's, built-ins that call an operator themselves included."""
+        found = self.timeline.named(TORCH_FRAME, Kind.PYTHON_FUNCTION)
+        above = self.host.parent[self.works]
+        calls = np.zeros(len(self.host), bool)
+        calls[above[above >= 0]] = True
+        return found | (calls & self.timeline.named(_BUILT_IN, Kind.PYTHON_FUNCTION))
 
     @property
     def collects(self) -> Intervals:

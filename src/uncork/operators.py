@@ -107,9 +107,10 @@ READS_BACK = re.compile(r"^aten::_local_scalar_dense$")
 """Operators that read a value from the device and so wait for it."""
 
 TORCH_FRAME = re.compile(
-    starting("torch", r"^/\\", r"[/\\]") + "|<built-in (method|function) .*( of type object| of Tensor object|torch)"
+    starting("torch", r"^/\\", r"[/\\]")
+    + r"|^uncork[/\\]capture[/\\]|<built-in (method|function) .*( of type object| of Tensor object|torch|pybind11)"
 )
-"""Python frames of PyTorch itself: none of them takes milliseconds without calling anything."""
+"""Python frames of PyTorch itself and of the recorder: none of them takes milliseconds without calling anything."""
 
 _WAITS = re.compile(
     r"(^|[/\\\\])(queue|threading|selectors|socket|ssl|subprocess|asyncio[/\\\\]\w+|concurrent[/\\\\]futures[/\\\\]_base"

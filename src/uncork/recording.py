@@ -186,6 +186,21 @@ class Collected:
 
 
 @dataclass(frozen=True)
+class Between:
+    """What passed between steps that no profiler observed: validation, checkpoints, whatever the loop does beside them.
+
+    Args:
+        steps: Steps that were watched.
+        steps_ns: Their time in all.
+        between_ns: Time between them in all.
+    """
+
+    steps: int
+    steps_ns: int
+    between_ns: int
+
+
+@dataclass(frozen=True)
 class RunInfo:
     """What the recorder knows about the run, from ``recording.json``.
 
@@ -200,6 +215,7 @@ class RunInfo:
         settings: Figures about model and loader read from the live objects (``num_workers``, ``pin_memory``,
             ``batch_size``, ``persistent_workers``, ``parameters``, ``parameter_bytes``, ``optimizer``, ``threads`` …).
         garbage: What Python's garbage collector took; None where it was not watched.
+        between: What passed between steps; None where too few follow one another.
         startup: Times since the epoch: ``python_ns`` Python began, ``torch_ns`` the import of torch began,
             ``torch_ended_ns``, ``step_ns`` the first step began (absent where a loop does not show it),
             ``step_ended_ns``.
@@ -216,6 +232,7 @@ class RunInfo:
     settings: Mapping[str, object] = field(default_factory=dict)
     modules: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
     garbage: Collected | None = None
+    between: Between | None = None
     startup: Mapping[str, int] = field(default_factory=dict)
 
     @property

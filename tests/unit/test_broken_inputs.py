@@ -13,6 +13,7 @@ import pytest
 from uncork.cli import main
 from uncork.cli.output import write
 from uncork.readers.run_folder import read
+from uncork.recording import Between
 
 
 def test_a_text_longer_than_any_memory_is_cut_off(tmp_path, capsys):
@@ -113,6 +114,9 @@ def test_a_run_folder_whose_numbers_are_none_is_read_without_them(tmp_path, bad)
     (folder / "rank0" / "spans.jsonl").write_text("\n".join(lines), encoding="utf-8")
     rows = [{"where": "main", "file": "a.py", "line": 1, "function": "f", "count": count} for count in (2, bad)]
     (folder / "rank0" / "stacks.json").write_text(json.dumps(rows), encoding="utf-8")
+    begun = [(1, "baseline", 0), (2, "baseline", 10), (3, "baseline", bad), (4, "light", 50), (5, "", 90)]
+    steps = [[*one, 7] for one in begun]
+    (folder / "rank0" / "steps.json").write_text(json.dumps({"rows": [*steps, bad, [bad]]}), encoding="utf-8")
     (folder / "samples.csv").write_text(
         f"t,s,v\n1,gpu,0.5\n{bad},gpu,1\n2,gpu,{bad}\n{'x' * 200_000}", encoding="utf-8"
     )
@@ -121,6 +125,7 @@ def test_a_run_folder_whose_numbers_are_none_is_read_without_them(tmp_path, bad)
     assert recording.devices[0].compute_capability is None
     assert dict(recording.run.modules) == {"b": (1, 2, 3)}
     assert recording.run.garbage is None
+    assert recording.run.between == Between(1, 7, 3)  # the second step and the 3 ns before it
     assert recording.loader.start_ns.tolist() == [5]
     assert recording.samples.series["gpu"][1].tolist()[0] == 0.5
     assert main(["analyze", "-q", str(folder)]) == 0

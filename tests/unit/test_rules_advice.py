@@ -62,6 +62,30 @@ def test_advice_for_the_cpu_names_no_device(op: str, head: str, advice: tuple[st
     assert found("dominant-operator", f"{head}steps 4 x 10ms\n  main 0ms..9ms {op}\n").advice == advice
 
 
+def test_doubles_are_the_first_thing_to_change():
+    """Single precision before smaller products, on the CPU and on a device; bf16 is not offered for doubles."""
+    mm = 'aten::mm {"Input Dims": [[256, 1024], [1024, 1024]], "Input type": ["double", "double"]}'
+    host = f"with shapes\nsteps 4 x 10ms\n  main 0ms..9ms {mm}\n"
+    assert found("dominant-operator", host).advice == ("single", "smaller-product")
+    device = f"device NVIDIA H100\nwith shapes\nsteps 4 x 10ms\n  main 0ms..1ms {mm} -> stream 7 0.2ms..8ms dgemm\n"
+    assert found("dominant-operator", device).advice == ("single", "smaller-product")
+
+
+def test_a_short_step_hides_no_loading():
+    """Two cores, 9 of 10 ms loading in the main process: the item comes before a worker; with a rest of 5 ms after."""
+    text = """
+    with stacks
+    setting cores 2
+    steps 4 x 10ms
+      main 0ms..10ms train.py(40): train
+      main 0ms..{0}ms enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__
+      main 0.1ms..{1}ms table.py(23): __getitem__
+      main {0}ms..9.9ms aten::mm
+    """
+    assert found("starved", text.format(9, 8.9)).advice[:2] == ("cheaper-items", "workers")
+    assert found("starved", text.format(5, 4.9)).advice[:2] == ("workers", "cheaper-items")
+
+
 def test_views_and_allocations_are_not_what_is_launched_too_slowly():
     """The operator named is one that works, though ``empty`` and ``t`` are called as often and cost more."""
     text = """

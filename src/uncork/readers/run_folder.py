@@ -4,6 +4,7 @@ import json
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import pairwise
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from uncork.readers.pstats import read_functions
 from uncork.readers.snapshot import read as read_snapshot
 from uncork.readers.source import Progress
 from uncork.recording import (
+    Between,
     Collected,
     Device,
     Flags,
@@ -48,6 +50,10 @@ def claims(head: bytes, path: Path) -> bool:
     """Return whether a path is a run folder."""
     del head
     return RunFolder.is_one(path)
+
+
+UNWATCHED = ("", "baseline", "baseline2")
+"""Windows in which nothing is recorded but when steps begin and end."""
 
 
 def read(path: Path, progress: Progress | None = None) -> list[Recording]:
@@ -117,7 +123,7 @@ def _rank(home: Path, about: Mapping[str, Any], samples: SampleTable | None, pro
         samples=samples,
         stacks=_stacks(home),
         snapshot=snapshot,
-        run=_info(told, about, tuple(dict.fromkeys(notes))),
+        run=replace(_info(told, about, tuple(dict.fromkeys(notes))), between=_between(home / RunFolder.STEPS)),
     )
 
 
@@ -157,6 +163,21 @@ def _collected(told: Mapping[str, Any]) -> Collected | None:
         return None
     steps, steps_ns, dur_ns, longest_ns = figures
     return Collected(steps, steps_ns, sum(filter(None, each)), max(dur_ns, 0), max(longest_ns, 0))
+
+
+def _between(path: Path) -> Between | None:
+    """Return what passed between steps where no profiler was on, nor switched on or off; None where there is none."""
+    rows = [row for row in map(_list, _list(_json(path).get("rows")) if path.is_file() else ()) if len(row) == 4]
+    steps = steps_ns = between_ns = 0
+    for (number, window, *times), (next_number, next_window, *next_times) in pairwise(rows):
+        told = [_int(one) for one in (number, next_number, *times, *next_times)]
+        if window != next_window or window not in UNWATCHED or None in told:
+            continue
+        first, second, start_ns, dur_ns, next_ns, next_dur_ns = (one or 0 for one in told)
+        if second == first + 1 and dur_ns >= 0 and next_dur_ns >= 0:
+            steps, steps_ns = steps + 1, steps_ns + next_dur_ns
+            between_ns += max(next_ns - start_ns - dur_ns, 0)
+    return Between(steps, steps_ns, between_ns) if steps else None
 
 
 def _trace(path: Path, notes: list[str], progress: Progress | None) -> Recording | None:

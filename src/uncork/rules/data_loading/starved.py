@@ -7,6 +7,7 @@ from uncork.measure.loader import LoaderWait
 from uncork.measure.loader_code import LoaderCode
 from uncork.measure.machine import Machine
 from uncork.measure.step_ledger import StepLedger
+from uncork.rules.loading import cheaper_item
 from uncork.rules.rule import rule
 from uncork.rules.worth import NOTABLE_SHARE, charge, sure
 
@@ -34,6 +35,9 @@ def starved(
     rest_ns = max(ledger.mean_step_ns - wait.mean_ns, 0)
     workers = machine.workers_for(wait.mean_ns, rest_ns, waiting=code is not None and code.waits)
     won = min(machine.hidden_share(wait.mean_ns, rest_ns, workers), cost.share)
+    own, worth = cheaper_item(code, cost.share)
+    if worth > won:
+        top = own
     place = top.location if top else machine.dataset
     evidence = [
         Evidence("loader_wait_share", cost.share, "share", NOTABLE_SHARE),
@@ -45,14 +49,18 @@ def starved(
         evidence.append(Evidence("loader_host_share", cost.share, "share", MOST_CPU_SHARE))
     if top:
         evidence.append(Evidence("loader_function_share", top.share, "share"))
-    enough = machine.cores is None or machine.cores > 1
+    advice = ["workers", "cheaper-items", "cache"]
+    if machine.cores == 1:
+        advice.remove("workers")
+    elif worth > won:  # beside a short step workers hide little
+        advice[:2] = "cheaper-items", "workers"
     return Cost(
         ns_per_step=cost.ns,
-        gain=Gain(won / 2, won),
+        gain=Gain(won / 2, max(won, worth)),
         confidence=sure(ledger, 0.95),
         location=Location(cost.rank, None, place.file, place.line, place.function, top.location.op if top else NEXT),
         evidence=tuple(evidence),
-        advice=("workers", "cheaper-items", "cache") if enough else ("cheaper-items", "cache"),
+        advice=tuple(advice),
         params={
             "wait_ns": wait.mean_ns,
             "workers": workers,
