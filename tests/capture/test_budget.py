@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -109,6 +110,16 @@ def test_a_window_cut_after_one_step_comes_once_more() -> None:
     of_two_ranks = Schedule(CaptureOptions())
     of_two_ranks._world = 2
     assert not of_two_ranks.repeats(one, 100_000_000)
+
+
+@pytest.mark.parametrize(
+    ("events", "steps", "over"), [(31_000, 1, False), (32_000, 1, True), (7_000, 2, False), (8_000, 2, True)]
+)
+def test_a_first_window_with_many_events_ends_early(events: int, steps: int, over: bool) -> None:
+    """After two steps 8,000 events are enough; one step alone has to have four times as many."""
+    watch = SimpleNamespace(budget=SimpleNamespace(guess=lambda: events))
+    window = Window(Stage("light", 3, 1, 10**12), 8, 0, step_ns=[5] * steps)
+    assert Schedule(CaptureOptions()).is_over(window, watch) is over  # type: ignore[arg-type]
 
 
 def test_a_window_that_was_full_does_not_come_again() -> None:

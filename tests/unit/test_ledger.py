@@ -47,7 +47,7 @@ def test_device_work_by_class_arithmetic_before_memory_before_communication_befo
 
 
 def test_what_an_optimizers_closure_calls_is_not_its_overhead() -> None:
-    """Lightning and L-BFGS call the loss inside the step: only the 40 calls behind the last backward are the update's."""
+    """Lightning and L-BFGS call the loss inside the step: only the 40 calls behind its backward are the update's."""
     found = causes("""
         steps 2 x 10ms
           main 0ms..9ms Optimizer.step#LBFGS.step

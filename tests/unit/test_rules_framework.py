@@ -25,21 +25,22 @@ with stacks
 steps 4 x 10ms
   main 0us..9990us ppo.py(90): rollout
   main 0us..10us x120 every 75us aten::addmm
+  main 11us..64us x120 every 75us ppo.py(92): <listcomp>
   main 12us..62us x120 every 75us ppo.py(30): step
   main 20us..60us x120 every 75us ppo.py(14): observe
 """
 
 
 def test_python_in_short_gaps_is_the_programs_own_where_it_calls_no_operator():
-    """`step` takes 120 x 50 µs between operators, and `rollout` the last 990 µs: together 7 of 10 ms.
+    """What calls `step` takes 53 µs behind 119 calls, and all is `rollout`'s behind the last: 6307 + 1055 µs of 10 ms.
 
-    The calls have the rest of the first 9 ms: 120 x 10 µs in operators and 120 x 15 µs of Python around them.
+    `step` is named, not the comprehension around it nor what it calls: 120 x 50 µs. The calls have 119 x 22 + 10 µs, and the last 10 µs.
     """
     own, calls = found("python-between-ops", PLAYING), found("tiny-operators", PLAYING)
-    assert own.share == pytest.approx(0.7, abs=0.002)
+    assert own.share == pytest.approx(0.7362, abs=0.0001)
     assert (own.location.function, own.location.line) == ("step", 30)
-    assert own.params["where_share"] == pytest.approx(6 / 7, abs=0.003)
-    assert calls.share == pytest.approx(0.3, abs=0.002)
+    assert own.params["where_share"] == pytest.approx(6 / 7.362, abs=0.0001)
+    assert calls.share == pytest.approx(0.2638, abs=0.0001)
 
 
 def test_short_gaps_between_the_operators_of_one_function_are_calls():
@@ -168,7 +169,7 @@ def test_the_profilers_own_wait_is_not_the_programs():
 
 
 def test_a_region_that_an_optimizer_names_is_no_profiler():
-    """5 ms of 10 pass below `record_function`: the program's own, unless `torch.optim` called it."""
+    """5 ms of 10 pass below `record_function`: the program's own, unless `torch.optim` or the recorder called it."""
     text = """
     device NVIDIA A100-SXM4-80GB
     with stacks
@@ -181,6 +182,7 @@ def test_a_region_that_an_optimizer_names_is_no_profiler():
     """
     assert found("profiler-inside", text.format(caller="train.py(20): step")).location.function == "step"
     assert clear("profiler-inside", text.format(caller="torch/optim/optimizer.py(1023): zero_grad"))
+    assert clear("profiler-inside", text.format(caller="uncork/capture/regions.py(88): close"))
 
 
 OPTIMIZER = """

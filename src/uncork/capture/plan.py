@@ -13,8 +13,12 @@ EVENTS_MOST_STEP = 150_000
 """Events of one step that a deep window still bears, since less than a step it cannot hold."""
 EVENTS_MOST_LIGHT = 250_000
 """Events a light window may hold: 1.1 s for stop and export, 70 MB of JSON, 430 MB (4.3 us, 290 B, 1.7 kB each)."""
-EVENTS_ENOUGH = 8_000
-"""Events after which a first light window has seen enough at the end of a step: 35 ms for stop and export."""
+FORWARDS_MOST_DEEP = 20
+"""Forwards in a long deep window: generation by hand shows by the lengths of one after another whether it keeps keys
+and values (`uncork.measure.growing_inputs` asks for 16)."""
+EVENTS_ENOUGH, EVENTS_ENOUGH_ONE = 8_000, 32_000
+"""Events after which a first light window has seen enough at the end of a step, and at that of its only one, which
+shows nothing that repeats: 35 and 140 ms for stop and export."""
 COLLECTED_LIGHT, COLLECTED_DEEP = 230, 550
 """Bytes that torch's profiler keeps per event while it collects (measured, torch 2.13)."""
 SECOND_PASS_LEAST = 40

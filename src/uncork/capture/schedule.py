@@ -2,6 +2,7 @@
 
 import sys
 import time
+from dataclasses import replace
 from typing import Any
 
 from uncork.capture import plan, settings
@@ -37,6 +38,7 @@ class Schedule:
         self._loop_ns = time.perf_counter_ns()
         self._gathered_in: Journal | None = None
         self.begun = False
+        self.forwards = False
 
     def begin(self, torch: Any, seen: dict[str, Any]) -> None:
         """Make the plan: loader and ranks are known once the first step begins."""
@@ -56,8 +58,10 @@ class Schedule:
     def gathers(self, finder: StepFinder, journal: Journal) -> bool:
         """Return whether updates turn out to come in bursts: from now on each burst is one step, if a trace bears it.
 
-        Ranks would not find it at the same update; their windows have to begin at the same step.
+        Forwards that are the steps are noted here too. Ranks would not find it at the same update; their windows have
+        to begin at the same step.
         """
+        self.forwards = finder.rule == "inference"
         rate = self._per_step("light", "events")
         paced = finder.burst == 1 and finder.rule in PACED and self._world == 1 and finder.seen % LOOKED_AT_EVERY == 0
         if not (paced and rate and not self.is_done()):
@@ -92,13 +96,16 @@ class Schedule:
         if not self._ahead or (self._ahead[0].number > 1 and not self._bears_second_pass(steps_seen)):
             return None
         stage = self._ahead.pop(0)
+        if self.forwards and stage.name == "deep" and stage.number > 1:
+            stage = replace(stage, most=plan.FORWARDS_MOST_DEEP)
         return plan.fit(stage, self._events_per_step(stage.name))
 
     def is_over(self, window: Window, watch: Watch | None) -> bool:
         """Return whether a window has seen enough; a first light one also by its events, unless ranks count steps."""
         stage = window.stage
         is_first = stage.name == "light" and stage.number == 1 and stage.target_ns > 0
-        has_enough = is_first and watch is not None and watch.budget.guess() >= plan.EVENTS_ENOUGH
+        enough = plan.EVENTS_ENOUGH if len(window.step_ns) >= STEPS_TO_COMPARE else plan.EVENTS_ENOUGH_ONE
+        has_enough = is_first and watch is not None and watch.budget.guess() >= enough
         return window.is_over() or has_enough
 
     def refuses(self, name: str) -> str:

@@ -75,8 +75,9 @@ WRAPPERS: Purposes = (
 NOT_OWN = ("torch", "dispatch")
 """What is for nothing else, and yet not the program's own work: in PyTorch's Python, or between two operators of one
 function, where calling them takes the time."""
-_OF_TORCH = re.compile(r"^torch/")
-_LEAVES: Purposes = (*WRAPPERS, ("torch", lambda name: TORCH_FRAME.search(name) is not None))
+_OF_TORCH = re.compile(r"^(torch|uncork/capture)/")
+_COMPREHENSION = re.compile(r"<(listcomp|setcomp|dictcomp|genexpr|lambda)>$")
+_LEAVES: Purposes = (*WRAPPERS, ("torch", lambda name: bool(_OF_TORCH.search(name) or TORCH_FRAME.search(name))))
 
 
 @dataclass(frozen=True)
@@ -188,14 +189,14 @@ def _purposeful(timeline: Timeline, in_file: npt.NDArray[np.bool_]) -> npt.NDArr
     return told
 
 
-def _apart(timeline: Timeline) -> npt.NDArray[np.bool_]:
-    """Return which slices are frames of the user's that call no operator, the outermost of such: work apart."""
+def _apart(timeline: Timeline) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Return which slices are frames of the user's that call no operator, and which functions are outermost of them."""
     host = timeline.host
-    works = enclosing(host, host.of_kind(Kind.CPU_OP, Kind.RUNTIME))
-    free = users_frames(timeline) & ~works
-    places = np.flatnonzero(free)
-    free[places[host.ancestor_where(free, host.parent[places]) >= 0]] = False
-    return free
+    free = users_frames(timeline) & ~enclosing(host, host.of_kind(Kind.CPU_OP, Kind.RUNTIME))
+    functions = free & ~timeline.named(_COMPREHENSION, Kind.PYTHON_FUNCTION)
+    places = np.flatnonzero(functions)
+    functions[places[host.ancestor_where(functions, host.parent[places]) >= 0]] = False
+    return free, functions
 
 
 def _sites(timeline: Timeline, gaps: IntArray, short: IntArray) -> list[GapSite]:
@@ -217,9 +218,11 @@ def _sites(timeline: Timeline, gaps: IntArray, short: IntArray) -> list[GapSite]
     def named(places: IntArray) -> IntArray:
         return np.where(places >= 0, name[places], -1)
 
-    apart = host.ancestor_where(_apart(timeline), inner)
-    owner = named(np.where(apart >= 0, apart, host.ancestor_where(users_frames(timeline), inner)))
-    between = ((np.arange(len(inner)) < len(parts[0][0])) & (apart < 0)).astype(np.int64)
+    apart, functions = _apart(timeline)
+    outermost = host.ancestor_where(functions, inner)
+    owner = named(np.where(outermost >= 0, outermost, host.ancestor_where(users_frames(timeline), inner)))
+    is_short = np.arange(len(inner)) < len(parts[0][0])
+    between = (is_short & (host.ancestor_where(apart, inner) < 0)).astype(np.int64)
     in_file = timeline.named(_in_file, *SPEAKING)
     reason = named(host.ancestor_where(_purposeful(timeline, in_file), inner))
     source = named(host.ancestor_where(in_file, inner))
