@@ -120,7 +120,7 @@ def _begin(folder: Path, about: dict[str, Any]) -> None:
 def _arm(folder: Path, lang: str) -> Path:
     """Say how to start the recording, and note where this run lies; return the note."""
     note = register(os.getpid(), folder)
-    sys.stderr.write(say(lang, "note.armed", {"pid": os.getpid()}) + "\n")
+    sys.stderr.write(say(lang, "note.armed", {"pid": str(os.getpid())}) + "\n")
     sys.stderr.flush()
     return note
 
