@@ -20,6 +20,7 @@ from uncork.findings import (
     Quality,
     Verdict,
 )
+from uncork.ledger import CAUSES
 from uncork.locale import catalogue, fill, named, of_the_time, say
 from uncork.records import dataclass
 from uncork.rules import rules
@@ -76,6 +77,18 @@ class Report:
     memory: Mapping[str, Any] | None = None
     comm: Mapping[str, Any] | None = None
     views: Mapping[str, Any] = field(default_factory=dict)
+
+    def ledger_of(self, rank: int | None) -> tuple[LedgerEntry, ...]:
+        """Return where a step goes on a rank; over all of them for None, or where its own is not known."""
+        own: Mapping[str, int] | None = self.run.get("ledgers", {}).get(str(rank))
+        if not own:
+            return self.ledger
+        whole = sum(own.values())
+        return tuple(
+            LedgerEntry(cause, CAUSES[cause].bottleneck, ns, ns / whole)
+            for cause, ns in sorted(own.items(), key=lambda item: -item[1])
+            if cause in CAUSES
+        )
 
     def applies(self, lack: NotAssessed) -> bool:
         """Return whether a rule that could not look could ever look at this job.

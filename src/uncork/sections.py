@@ -12,6 +12,7 @@ from uncork.measure.facts import Facts, repairs_of
 from uncork.measure.module_memory import ModuleMemory
 from uncork.measure.step_ledger import StepLedger
 from uncork.measure.views.steps_view import StepsView
+from uncork.quantiles import median, quantile
 from uncork.report import LedgerEntry
 
 Section = dict[str, Any]
@@ -44,6 +45,7 @@ def run_section(measured: Sequence[Measured], numbers: Sequence[int], step_ns: i
     ledgers = present(measured, StepLedger)
     steps = np.concatenate([ledger.step_ns for ledger in ledgers]) if ledgers else np.empty(0, np.int64)
     section: Section = {
+        **_ledgers(measured, numbers),
         "sources": [fact.source for fact in facts],
         "format": first.format,
         "ranks": list(numbers),
@@ -57,8 +59,8 @@ def run_section(measured: Sequence[Measured], numbers: Sequence[int], step_ns: i
         "step_ns": step_ns,
         "steps": max((len(ledger.step_ns) for ledger in ledgers), default=0),
         "marked_steps": all(ledger.marked for ledger in ledgers) if ledgers else False,
-        "median_step_ns": int(np.median(steps)) if len(steps) else None,
-        "p95_step_ns": int(np.percentile(steps, 95)) if len(steps) else None,
+        "median_step_ns": int(median(steps)) if len(steps) else None,
+        "p95_step_ns": int(quantile(steps, 0.95)) if len(steps) else None,
         "step_spread_share": _spread_share(steps),
         "on_device": ledgers[0].on_device if ledgers else None,
         "busy_share": _busy_share(ledgers),
@@ -68,11 +70,22 @@ def run_section(measured: Sequence[Measured], numbers: Sequence[int], step_ns: i
     return section
 
 
+def _ledgers(measured: Sequence[Measured], numbers: Sequence[int]) -> Section:
+    """Return where a mean step of each of several ranks goes; of one rank the report's own ledger is all."""
+    ledgers = [(number, one.get(StepLedger)) for number, one in zip(numbers, measured, strict=True)]
+    found = {
+        str(number): {cause: ns for cause in ledger.causes if (ns := ledger.mean_ns(cause))}
+        for number, ledger in ledgers
+        if isinstance(ledger, StepLedger) and len(ledger.step_ns)
+    }
+    return {"ledgers": found} if len(found) > 1 else {}
+
+
 def _spread_share(step_ns: npt.NDArray[np.int64]) -> float | None:
     """Return the distance between the steps' quartiles over their median: what a change must exceed."""
     if len(step_ns) < 4:
         return None
-    low, middle, high = np.percentile(step_ns, [25, 50, 75])
+    low, middle, high = (quantile(step_ns, share) for share in (0.25, 0.5, 0.75))
     return float((high - low) / middle) if middle else None
 
 
@@ -86,7 +99,7 @@ def _observed(facts: Facts) -> Section:
     run = facts.run
     if run is None:
         return {}
-    medians = {window.name: int(np.median(window.step_ns)) for window in run.windows if window.step_ns}
+    medians = {window.name: int(median(window.step_ns)) for window in run.windows if window.step_ns}
     quiet_ns = medians.get(run.quiet_window)
     return {
         "command": list(run.command),

@@ -113,6 +113,8 @@ def test_the_gate_says_what_it_did(tmp_path, capsys, *, after_ms, limit, code, s
     assert line.startswith(f"uncork: {says}")
     assert main([*gate, "--lang", "zh"]) == code
     assert capsys.readouterr().err.startswith("uncork: 门槛：")
+    assert main([*gate, "-q"]) == code  # for logs: the gate's line alone
+    assert capsys.readouterr().out == ""
 
 
 def _run(baseline_ms, recorded_ms, **facts):

@@ -179,3 +179,23 @@ def test_what_many_rules_lack_is_one_line():
     assert text.count("with_stack=True. ") == 1
     line = next(line for line in text.splitlines() if "· Record stacks" in line)
     assert "with_stack=True. compile-did-nothing, " in line
+
+
+def test_a_ranks_own_step_stands_in_place_of_the_mean():
+    """Rank 1 computes 8 of 10 ms, rank 0 computes 2 and waits 6 for it: each rank's own causes, not their mean."""
+    text = "ranks 2\ndevice NVIDIA A100-SXM4-80GB\nsteps 4 x 10ms\n" + "".join(
+        f"  rank {rank}: main 0ms..0.1ms aten::mm -> stream 7 0ms..{end}ms ampere_sgemm_128x64_tn\n"
+        f"  rank {rank}: main 1ms..1.1ms nccl:all_reduce -> stream 20 {end}ms..9ms "
+        "ncclDevKernel_AllReduce_Sum_f32_RING_LL\n"
+        for rank, end in ((0, 2), (1, 8))
+    )
+    report = analyze_recordings(sketch(text))
+    causes = {entry.cause: entry.ns_per_step for entry in report.ledger_of(0)}
+    assert (causes["gemm"], causes["comm_wait"]) == (2_000_000, 6_000_000)
+    own = {entry.cause: entry.ns_per_step for entry in report.ledger_of(1)}
+    assert (own["gemm"], "comm_wait" in own) == (8_000_000, False)
+    assert sum(own.values()) == 10_000_000
+    shown = renderers()["terminal"](report, Options(lang="en", rank=1))
+    assert "Where a step goes · rank 1  10.0 ms" in shown
+    assert "waiting for other ranks" not in shown
+    assert report.ledger_of(None) is report.ledger

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from uncork.cli.output import Subparsers, add_language, spare_threads, use_color, write
+from uncork.cli.output import Subparsers, add_language, rows, spare_threads, use_color, write
 from uncork.errors import UncorkError, UsageError
 
 if TYPE_CHECKING:
@@ -29,7 +29,8 @@ def add(verbs: Subparsers[argparse.ArgumentParser]) -> None:
     verb.add_argument("--json", metavar="FILE", help="write the comparison as JSON; - for standard output")
     verb.add_argument("--markdown", metavar="FILE", help="write the comparison as Markdown; - for standard output")
     add_language(verb)
-    verb.add_argument("--top", type=int, default=10, metavar="N", help="operators shown (default 10)")
+    verb.add_argument("--top", type=rows, default=10, metavar="N", help="operators shown (default 10)")
+    verb.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors and what was asked for")
     verb.add_argument(
         "--fail-if-slower", metavar="SHARE", help="exit 1 if steps got slower by more, as 5%%, and not by chance"
     )
@@ -58,7 +59,7 @@ def act(arguments: argparse.Namespace) -> int:
         write(
             arguments.html, render_compared(_with_views(after, Path(arguments.after)), comparison, Options(lang=lang))
         )
-    if "-" not in (arguments.json, arguments.markdown):
+    if "-" not in (arguments.json, arguments.markdown) and not arguments.quiet:
         width = max(60, shutil.get_terminal_size((100, 24)).columns)
         write("-", render_comparison(comparison, lang, top=arguments.top, width=width, color=use_color()))
     if limit is None:

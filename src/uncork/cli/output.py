@@ -41,15 +41,20 @@ def add_output_options(verb: argparse.ArgumentParser) -> None:
         "who held memory over time); may be repeated",
     )  # fmt: skip
     add_language(out)
-    out.add_argument("--top", type=_rows, default=0, metavar="N", help="show the tables, N rows each")
+    out.add_argument("--top", type=rows, default=0, metavar="N", help="show the tables, N rows each")
     out.add_argument("--sort", default="", metavar="KEY", help="sort the tables by device_total, device_self, "
                      "cpu_total, cpu_self, calls or memory")  # fmt: skip
-    out.add_argument("--rank", type=int, metavar="N", help="show the rows of one rank")
+    out.add_argument("--rank", type=int, metavar="N", help="show where a step of one rank goes, and its rows")
     out.add_argument("-v", "--verbose", action="store_true", help="evidence, tables, and what was not assessed")
     out.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors and what was asked for")
 
 
-def _rows(text: str) -> int:
+def rows(text: str) -> int:
+    """Return how many rows to show, from an option.
+
+    Raises:
+        argparse.ArgumentTypeError: It is no number of rows.
+    """
     try:
         count = int(text)
     except ValueError:

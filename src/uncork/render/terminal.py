@@ -123,16 +123,19 @@ def _quality(report: Report, options: Options) -> Iterator[RenderableType]:
 
 def _ledger(report: Report, options: Options) -> Iterator[RenderableType]:
     step = say(options.lang, "ui.step_goes" if report.run.get("marked_steps") else "ui.window_goes")
-    yield Text.assemble((step, "bold"), (f"  {format_ns(report.run['step_ns'])}", "dim"))
+    entries = report.ledger_of(options.rank)
+    of_rank = "" if entries is report.ledger else f" · rank {options.rank}"
+    whole = format_ns(sum(entry.ns_per_step for entry in entries))
+    yield Text.assemble((step + of_rank, "bold"), (f"  {whole}", "dim"))
     table = Table.grid(padding=(0, 2))
     table.add_column(no_wrap=True, max_width=max(20, options.width // 3))
     table.add_column(justify="right", no_wrap=True)
     table.add_column(justify="right", no_wrap=True)
     table.add_column(no_wrap=True)
     room = max(10, min(40, options.width - 60))
-    largest = max(entry.share for entry in report.ledger)
+    largest = max(entry.share for entry in entries)
     small: list[LedgerEntry] = []
-    for entry in report.ledger:
+    for entry in entries:
         if entry.share < _SMALL_CAUSE and not options.verbose:
             small.append(entry)
             continue
@@ -146,7 +149,7 @@ def _ledger(report: Report, options: Options) -> Iterator[RenderableType]:
         name = Text(several if len(small) > 1 else say(options.lang, f"cause.{small[0].cause}"), style="dim")
         table.add_row(name, format_ns(rest), format_share(sum(entry.share for entry in small)), "")
     yield Padding(table, (0, 0, 0, 2))
-    if usual := report.usual_step(options.lang):
+    if not of_rank and (usual := report.usual_step(options.lang)):
         yield Padding(Text(usual, style="dim"), (0, 0, 0, 2))
 
 
