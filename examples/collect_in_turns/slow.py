@@ -9,6 +9,7 @@ from torch import distributed, nn
 from torch.utils.data import DataLoader, TensorDataset
 
 BATCHES = 60
+RECORDS = 100_000
 
 
 def train(collects):
@@ -22,6 +23,8 @@ def train(collects):
     torch.set_num_threads(1)
     rank = distributed.get_rank()
     gc.disable()
+    gc.freeze()  # what was imported is left alone; each collection goes through the records
+    records = [[number] for number in range(RECORDS)]
     model = nn.parallel.DistributedDataParallel(nn.Sequential(nn.Linear(512, 1024), nn.ReLU(), nn.Linear(1024, 1)))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     for number, (x,) in enumerate(DataLoader(TensorDataset(torch.randn(64 * BATCHES, 512)), batch_size=64)):
@@ -31,7 +34,7 @@ def train(collects):
         optimizer.step()
         if collects(number, rank):
             gc.collect()
-    sys.stdout.write(f"rank {os.environ['RANK']}: loss {loss.item():.4f}\n")
+    sys.stdout.write(f"rank {os.environ['RANK']}: loss {loss.item():.4f}, {len(records)} records\n")
     distributed.destroy_process_group()
 
 
