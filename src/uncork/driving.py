@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from uncork.events import Kind, distinct
-from uncork.intervals import Intervals, intervals, moments, subtract, union
+from uncork.intervals import Intervals, contains, intervals, moments, subtract, union
 from uncork.nesting import HostSlices
 from uncork.operators import (
     AUTOGRAD,
@@ -88,7 +88,7 @@ class HostThreads:
 
     def spans(self, wanted: BoolArray, *, elsewhere: bool = False) -> Intervals:
         """Return the merged spans of some slices on the driving threads, or on all others."""
-        rows = wanted & (~self.driving if elsewhere else self.driving)
+        rows = np.flatnonzero(wanted & (~self.driving if elsewhere else self.driving))
         return intervals(self.host.start_ns[rows], self.host.end_ns[rows])
 
     @property
@@ -102,9 +102,12 @@ class HostThreads:
         for track in with_frames.tolist():
             own = slice(*np.searchsorted(host.track, [track, track + 1]))
             start, end = host.start_ns[own], host.end_ns[own]
-            if np.diff(np.append(start, end.max())).max() >= STALL_NS:  # nothing begins for so long
-                bounds = moments(start, end)
-                long = np.flatnonzero(np.diff(bounds) >= STALL_NS)
+            after = np.append(start[1:], end.max())
+            quiet = np.flatnonzero(after - start >= STALL_NS)  # nothing begins for so long
+            if len(quiet):
+                gaps = intervals(start[quiet], after[quiet])
+                bounds = moments(start[quiet], after[quiet], end[contains(gaps, end)])
+                long = np.flatnonzero((np.diff(bounds) >= STALL_NS) & contains(gaps, bounds[:-1]))
                 inner = host.innermost(track, bounds[long])
                 still = (inner >= 0) & self._of_torch[inner]
                 stalls.append(intervals(bounds[long[still]], bounds[long[still] + 1]))

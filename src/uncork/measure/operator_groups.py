@@ -1,7 +1,7 @@
 """OperatorGroups: a recording's operators put together by name, phase, module, line and shapes."""
 
 import re
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -110,9 +110,11 @@ class OperatorGroups:
     @cached_property
     def work(self) -> list[Work | None]:
         """Return the work of one call of each group, None where it has no formula or no shapes."""
+        # The layers of a model ask the same operators for the same work.
+        known = cache(lambda name, *codes: work_of(name, *map(self.value, codes)))
+        inputs = zip(*map(self.codes, _INPUTS), strict=True)
         return [
-            work_of(name, *(self.argument(group, key) for key in _INPUTS)) if name in FORMULAS else None
-            for group, name in enumerate(self.names)
+            known(name, *codes) if name in FORMULAS else None for name, codes in zip(self.names, inputs, strict=True)
         ]
 
     @cached_property
