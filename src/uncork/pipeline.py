@@ -10,9 +10,10 @@ from uncork import readers
 from uncork.executors import Executor
 from uncork.executors.local import Local
 from uncork.ledger import OUTSIDE
-from uncork.measure import Measured, measure
+from uncork.measure import Measured, measure, present
 from uncork.measure.comm_summary import comm_summary
 from uncork.measure.facts import Facts
+from uncork.measure.step_ledger import StepLedger, typical
 from uncork.measure.waiting import with_waits
 from uncork.quality import gate, lacks
 from uncork.reading_rules import class_evidence, disagreements
@@ -70,9 +71,11 @@ def conclude(measured: Sequence[Measured]) -> Report:
     measured = with_waits(measured, numbers)
     quality = gate(measured, numbers)
     ledger, step_ns = ledger_section(measured)
-    # First use and stalls leave the denominator, as they do in the rules' own shares.
-    steady_ns = step_ns - sum(entry.ns_per_step for entry in ledger if entry.cause in OUTSIDE)
-    findings, not_assessed, clear = assess(measured, numbers, steady_ns, lacks(measured, quality))
+    # Rules see what the verdict sees: first use, stalls and steps that stood still leave the denominator.
+    usual = _without_stalls(measured)
+    entries, usual_ns = ledger_section(usual)
+    steady_ns = usual_ns - sum(entry.ns_per_step for entry in entries if entry.cause in OUTSIDE)
+    findings, not_assessed, clear = assess(usual, numbers, steady_ns, lacks(measured, quality))
     verdict = replace(judge(measured, numbers, findings, quality), evidence=class_evidence(measured))
     return Report(
         verdict=replace(verdict, disagreements=disagreements(verdict)),
@@ -87,6 +90,15 @@ def conclude(measured: Sequence[Measured]) -> Report:
         comm=comm_summary(measured, numbers),
         views=views_section(measured, numbers),
     )
+
+
+def _without_stalls(measured: Sequence[Measured]) -> list[Measured]:
+    """Return the measurements with the ledgers of the steps that stood still on no rank."""
+    places = [place for place, one in enumerate(measured) if isinstance(one.get(StepLedger), StepLedger)]
+    usual: list[Measured] = list(measured)
+    for place, ledger in zip(places, typical(present([measured[place] for place in places], StepLedger)), strict=True):
+        usual[place] = {**measured[place], StepLedger: ledger}
+    return usual
 
 
 def _in_order(measured: Sequence[Measured]) -> tuple[list[Measured], list[int]]:

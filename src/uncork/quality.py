@@ -12,6 +12,7 @@ from uncork.measure.facts import Facts, repairs_of
 from uncork.measure.quality import RecordingQuality
 from uncork.measure.second_sources import SecondSources
 from uncork.measure.step_ledger import StepLedger
+from uncork.quantiles import median
 
 BLOCKING, WARNING, INFO = "blocking", "warning", "info"
 SEVERITIES = (BLOCKING, WARNING, INFO)
@@ -65,6 +66,9 @@ OTHERS_SHARE = 0.25
 CROWDED_IDLE_SHARE = 0.1
 """Other programs on a quarter of the cores, and hardly any core idle: the program waited for its turn."""
 KNOWN_FORMATS = frozenset({"kineto", "legacy", "ascend", "run", "snapshot", "pstats", "memory-timeline"})
+FEW_STEPS = 5
+BESIDE_SHARE = 0.1
+"""More than a tenth of the time beside the steps is worth naming, as a class is that could give so much back."""
 OBSERVER_RATIO = 1.1
 """Steps this much longer under the profiler than without it: the observer is part of what is seen."""
 
@@ -187,7 +191,8 @@ def _stalls(ledgers: Sequence[StepLedger]) -> Iterator[Quality]:
     if worst is None or not worst.stalled.any():
         return
     stalled = worst.stalled
-    extra_ns = int(worst.step_ns[stalled].sum()) - int(np.median(worst.step_ns[~stalled])) * int(stalled.sum())
+    own = worst.own_ns  # by which they were told: a long wait for data may hide a stall
+    extra_ns = int(own[stalled].sum()) - int(median(own[~stalled])) * int(stalled.sum())
     params = {"stalled": int(stalled.sum()), "steps": len(stalled), "extra_ns": extra_ns}
     yield Quality("stalled-steps", WARNING, extra_ns / int(worst.step_ns.sum()), params)
 
@@ -286,6 +291,17 @@ def _lost(counts: RecordingQuality, _: Facts) -> Quality | None:
     return Quality("lost-events", severity, share, {"lost_share": share})
 
 
+def _between_steps(_: RecordingQuality, facts: Facts) -> Quality | None:
+    """Return that much of the time passes beside the steps, where nothing was recorded."""
+    told = facts.run.between if facts.run else None
+    if told is None or told.steps < FEW_STEPS:
+        return None
+    share = told.between_ns / max(told.between_ns + told.steps_ns, 1)
+    if share < BESIDE_SHARE:
+        return None
+    return Quality("between-steps", WARNING, share, {"beside_share": share, "steps": told.steps})
+
+
 def _graph_replay(counts: RecordingQuality, _: Facts) -> Quality | None:
     if not counts.graph_launches:
         return None
@@ -333,6 +349,7 @@ _CHECKS: tuple[Check, ...] = (
     _crossing,
     _clock,
     _observer,
+    _between_steps,
     _graph_replay,
     _marks_end_early,
     _absent("no-stacks", lambda counts: counts.has_stacks),

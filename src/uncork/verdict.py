@@ -15,7 +15,7 @@ from uncork.measure import Measured, Missing, Ranks, present
 from uncork.measure.collectives import Collectives
 from uncork.measure.device_roofline import DeviceRoofline
 from uncork.measure.matching import match
-from uncork.measure.step_ledger import StepLedger
+from uncork.measure.step_ledger import StepLedger, typical
 from uncork.measure.waiting import Lateness, lateness
 from uncork.quality import blocks
 from uncork.quantiles import median
@@ -189,8 +189,8 @@ def _job(measured: Sequence[Measured], numbers: Sequence[int]) -> Job | None:
         one.memory_bound_share if isinstance(one := measured[place].get(DeviceRoofline), DeviceRoofline) else 0.0
         for place in places
     ]
-    typical = _typical(present([measured[place] for place in places], StepLedger))
-    ledgers = tuple(by_roofline(ledger, share) for ledger, share in zip(typical, bound, strict=True))
+    steady = typical(present([measured[place] for place in places], StepLedger))
+    ledgers = tuple(by_roofline(ledger, share) for ledger, share in zip(steady, bound, strict=True))
     late = _lateness(measured, places, numbers, ledgers)
     per_rank = [class_shares(ledger) for ledger in ledgers]
     shares = {one: median([rank.mean[one] for rank in per_rank]) for one in CLASSES}
@@ -211,14 +211,6 @@ def _job(measured: Sequence[Measured], numbers: Sequence[int]) -> Job | None:
         unnamed=median([rank.unnamed for rank in per_rank]),
         excess=excess,
     )
-
-
-def _typical(ledgers: Sequence[StepLedger]) -> tuple[StepLedger, ...]:
-    """Return the ledgers without the steps that stalled on any rank: one stall of three says little about the job."""
-    if len({len(ledger.step_ns) for ledger in ledgers}) > 1:
-        return tuple(ledger.only(~ledger.stalled) for ledger in ledgers)
-    kept = ~np.any([ledger.stalled for ledger in ledgers], axis=0)
-    return tuple(ledger.only(kept) if kept.any() else ledger for ledger in ledgers)
 
 
 def _lateness(

@@ -9,6 +9,7 @@ from uncork.findings import Quality
 from uncork.locale import catalogue, say
 from uncork.measure import Rank, measure
 from uncork.measure.busy_machine import BusyMachine
+from uncork.measure.step_ledger import StepLedger
 from uncork.quality import BLOCKING, blocks, gate
 from uncork.recording import Recording, RunInfo, SampleTable, Window
 from uncork.testing import sketch
@@ -173,6 +174,10 @@ def test_every_id_says_what_it_means_and_what_to_do() -> None:
         "observer-overhead",
         "rank-unknown",
         "crossing-events",
+        "stalled-steps",
+        "stalled-calls",
+        "machine-busy",
+        "between-steps",
         "sources-disagree",
         "memory-of-others",
         "stalled-steps",
@@ -303,4 +308,39 @@ def test_the_observer_is_held_against_steps_without_it(steps: dict[str, int], lo
     """Light steps of 10 ms, beside steps of that many ms in the windows without a profiler."""
     windows = tuple(Window(name, (ms * 1_000_000,) * 4) for name, ms in steps.items())
     told = found(replace(sketch(SOUND)[0], run=RunInfo(windows=windows))).get("observer-overhead")
+
+
+@pytest.mark.parametrize(
+    ("between_ms", "steps", "share"),
+    [(300, 10, 0.75), (10, 10, None), (300, 4, None)],  # 300 of 400 ms; 10 of 110 ms is under a tenth; too few steps
+)
+def test_time_beside_the_steps_is_told(between_ms: int, steps: int, share: float | None) -> None:
+    """Steps of 100 ms in all, with validation between them: the verdict is about the steps alone, and says so."""
+    between = Between(steps, 100 * 1_000_000, between_ms * 1_000_000)
+    told = found(replace(sketch(SOUND)[0], run=RunInfo(between=between))).get("between-steps")
+    assert (told and told.share_affected) == share
+
+
+def test_a_stalled_step_is_never_shorter_than_the_others() -> None:
+    """By their own time one of three stood still for 380 ms, though the others waited longer for data: 480, 490 ms."""
+    ns = np.array([[500, 490, 0], [10, 10, 390]]) * 1_000_000
+    steps = ns.sum(axis=0)
+    ledger = StepLedger(("data_loading", "compute"), ns, steps, on_device=False, busy_ns=steps, marked=True)
+    (said,) = gate([{StepLedger: ledger}], [0])
+    assert (said.id, said.params["extra_ns"]) == ("stalled-steps", 380_000_000)
+
+
+def test_calls_that_stood_still_are_told_with_their_share() -> None:
+    """One addition of 12 ms among hundreds of 50 µs, in a window of three steps of 40 ms: a tenth of the time."""
+    said = quality("""
+      steps 1 x 40ms
+        main 0ms..0.05ms x400 every 0.06ms aten::add
+      steps 1 x 40ms
+        main 0ms..0.05ms x400 every 0.06ms aten::add
+        main 25ms..37ms aten::add
+      steps 1 x 40ms
+        main 0ms..0.05ms x400 every 0.06ms aten::add
+    """)
+    assert said["stalled-calls"].share_affected == pytest.approx(12 / 120)
+    assert said["stalled-calls"].severity == "warning"
     assert (told and told.params["times_longer"]) == longer

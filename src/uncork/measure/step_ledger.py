@@ -1,5 +1,6 @@
 """StepLedger: where each step's time went, cause by cause."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -8,6 +9,7 @@ import numpy.typing as npt
 from uncork.intervals import covered_ns
 from uncork.ledger import OUTSIDE, Ledger
 from uncork.measure import Measurement, Rank
+from uncork.quantiles import median
 from uncork.records import dataclass
 
 IntArray = npt.NDArray[np.int64]
@@ -62,10 +64,16 @@ class StepLedger(Measurement):
         return cls(ledger.causes, ns, ledger.step_ns, ledger.on_device, ledger.busy_ns, steps.marked, part_ns)
 
     @property
+    def own_ns(self) -> IntArray:
+        """Return the time of each step without what comes in bursts or from elsewhere, int64 (steps,)."""
+        own: IntArray = self.step_ns - self.ns[[cause in NOT_ITS_OWN for cause in self.causes]].sum(axis=0)
+        return own
+
+    @property
     def stalled(self) -> npt.NDArray[np.bool_]:
         """Return which steps are rare and far longer than the others, whatever the loader took, bool (steps,)."""
-        own = self.step_ns - self.ns[[cause in NOT_ITS_OWN for cause in self.causes]].sum(axis=0)
-        long: npt.NDArray[np.bool_] = own > STALL_RATIO * np.median(own) if len(own) > 2 else np.zeros(len(own), bool)
+        own = self.own_ns
+        long: npt.NDArray[np.bool_] = own > STALL_RATIO * median(own) if len(own) > 2 else np.zeros(len(own), bool)
         return long if long.sum() <= max(1, STALLED_SHARE * len(own)) else np.zeros(len(own), bool)
 
     def only(self, steps: npt.NDArray[np.bool_]) -> "StepLedger":
@@ -96,6 +104,14 @@ class StepLedger(Measurement):
     def share(self, *causes: str) -> float:
         """Return the share of the step that goes to some causes together."""
         return self.mean_ns(*causes) / self.mean_step_ns if self.mean_step_ns else 0.0
+
+
+def typical(ledgers: Sequence[StepLedger]) -> tuple[StepLedger, ...]:
+    """Return the ledgers without the steps that stalled on any rank: one stall of three says little about the job."""
+    if len({len(ledger.step_ns) for ledger in ledgers}) > 1:
+        return tuple(ledger.only(~ledger.stalled) for ledger in ledgers)
+    kept = ~np.any([ledger.stalled for ledger in ledgers], axis=0)
+    return tuple(ledger.only(kept) if kept.any() else ledger for ledger in ledgers)
 
 
 def _with_frames(causes: tuple[str, ...], known: IntArray, deep: Ledger) -> IntArray:
