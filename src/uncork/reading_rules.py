@@ -76,16 +76,17 @@ def _busy_spread(ledger: StepLedger) -> float | None:
     return float(shares.std() / shares.mean()) if shares.mean() else None
 
 
+LOADS = "loading"
+
+
 def _top_share(wanted: Callable[[str, str], bool], table: OperatorTable) -> float | None:
     """Return the share of the three largest operators of a kind in all operator time (the device's, if any)."""
-    whole = table.device_ns if table.on_device else table.cpu_ns
-    if not whole:
+    times = [(one, one.device_self_ns if table.on_device else one.cpu_self_ns) for one in table.operators]
+    # What the loader calls is loading, whatever it does.
+    whole = (table.device_ns if table.on_device else table.cpu_ns) - sum(ns for one, ns in times if one.phase == LOADS)
+    if whole <= 0:
         return None
-    own = [
-        one.device_self_ns if table.on_device else one.cpu_self_ns
-        for one in table.operators
-        if wanted(one.kernel_class, one.op_class)
-    ]
+    own = [ns for one, ns in times if one.phase != LOADS and wanted(one.kernel_class, one.op_class)]
     return min(sum(sorted(own)[-_TOP:]) / whole, 1.0)
 
 

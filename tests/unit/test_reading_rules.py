@@ -46,6 +46,19 @@ def test_r3_2_memory_operations_are_held_against_30_percent():
     assert holds
 
 
+def test_operators_that_the_loader_calls_are_loading():
+    """Six of ten ms stack a batch inside the loader, three compute: the operators' time is the computing alone."""
+    report, found = lines(
+        "steps 5 x 10ms\n"
+        "  main 0ms..6.5ms enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__\n"
+        "  main 0.2ms..6.2ms aten::stack\n"
+        "  main 6.6ms..9.6ms aten::mm\n"
+    )
+    assert found["compute", "top_compute_share"] == (pytest.approx(1.0), True)
+    assert found["memory", "top_memory_share"][1] is not True
+    assert "verdict.thresholds.memory" not in [one.id for one in report.verdict.disagreements]
+
+
 def test_r3_3_data_loading_is_held_against_30_percent_busy_and_50_percent_waiting():
     """Eight of ten ms pass in the loader, two on the device: 20 % < 30 %, 80 % > 50 %."""
     report, found = lines(
