@@ -28,6 +28,7 @@ FEW_DEVICE_OPS = 5
 ON_DEVICE_SHARE = 0.5
 """A job with more of its allocations than this on a device works there."""
 FIRST_USE_TOLD_SHARE = 0.02
+"""First uses of a fiftieth of the window are seen in its figures; they have left the shares already."""
 FEW_LINKS_SHARE = 0.1
 """More device records without a launch than this make causes of idle time uncertain."""
 LOST_SHARE = 0.02
@@ -47,11 +48,6 @@ OVERHEAD_SHARE = 0.05
 """The profiler's own work over this share of the window is worth saying."""
 FOREIGN_SHARE = 0.5
 """More events than this of kinds that PyTorch does not write: another tool's trace."""
-SOURCES_APART_SHARE = 0.25
-"""Shares of a busy device further apart than this are not of the same work; the driver's is a mean over 1/6 to 1 s
-(NVML's documentation of nvmlUtilization_t)."""
-OTHERS_BYTES = 4 << 30
-"""Memory beyond the allocator's: a context takes about half a GiB, libraries and NCCL up to 2; more is somebody's."""
 UNSURE_REPAIRS = frozenset({"cut_file", "checksum", "second_document", "header", "nanoseconds"})
 """Repairs after which an unknown part may be missing or wrong: people see that without asking …"""
 LEFT_OUT = frozenset(
@@ -65,8 +61,14 @@ CROSSING_SHARE = 0.05
 OTHERS_SHARE = 0.25
 CROWDED_IDLE_SHARE = 0.1
 """Other programs on a quarter of the cores, and hardly any core idle: the program waited for its turn."""
+SOURCES_APART_SHARE = 0.25
+"""Shares of a busy device further apart than this are not of the same work; the driver's is a mean over 1/6 to 1 s
+(NVML's documentation of nvmlUtilization_t)."""
+OTHERS_BYTES = 4 << 30
+"""Memory beyond the allocator's: a context takes about half a GiB, libraries and NCCL up to 2; more is somebody's."""
 KNOWN_FORMATS = frozenset({"kineto", "legacy", "ascend", "run", "snapshot", "pstats", "memory-timeline"})
 FEW_STEPS = 5
+"""In fewer steps one pause beside them is no habit."""
 BESIDE_SHARE = 0.1
 """More than a tenth of the time beside the steps is worth naming, as a class is that could give so much back."""
 OBSERVER_RATIO = 1.1
@@ -145,11 +147,11 @@ def _of_job(measured: Sequence[Measured], numbers: Sequence[int]) -> Iterator[Qu
     busy = present(measured, BusyMachine)
     worst = max(busy, key=lambda one: one.others_share, default=None)
     if worst and worst.others_share > OTHERS_SHARE and worst.idle_share < CROWDED_IDLE_SHARE:
-        yield Quality("machine-busy", WARNING, None, {"others_share": worst.others_share})
+        yield Quality("machine-busy", WARNING, worst.others_share, {"others_share": worst.others_share})
     yield from _disagreements(present(measured, SecondSources))
     sources = [fact.source for fact in facts]
     if len(sources) > 1 and len(set(sources)) < len(sources):
-        yield Quality("merged-ranks", INFO, None, {"ranks": len(sources)})
+        yield Quality("merged-ranks", INFO, 1.0, {"ranks": len(sources)})
 
 
 def _disagreements(sources: Sequence[SecondSources]) -> Iterator[Quality]:
@@ -239,7 +241,7 @@ def _too_short(counts: RecordingQuality, _: Facts) -> Quality | None:
     if few:
         return Quality("too-short", BLOCKING, 1.0, {"first_use_share": counts.first_use_share})
     if counts.marked and len(counts.step_ns) < 2:
-        return Quality("too-short", WARNING, None, {"first_use_share": counts.first_use_share})
+        return Quality("too-short", WARNING, 1.0, {"first_use_share": counts.first_use_share})
     if counts.first_use_share > FIRST_USE_TOLD_SHARE:
         return Quality("warm-up-included", WARNING, counts.first_use_share, {"steps": 1})
     return None
@@ -250,7 +252,7 @@ def _warm_up(counts: RecordingQuality, _: Facts) -> Quality | None:
     steps = np.append(counts.left_out_ns, counts.step_ns)
     if len(steps) < 3:
         return None
-    slow = len(counts.left_out_ns) or int(steps[0] > SLOW_FIRST_STEP * np.median(steps[1:]))
+    slow = len(counts.left_out_ns) or int(steps[0] > SLOW_FIRST_STEP * median(steps[1:]))
     if not slow:
         return None
     severity = INFO if counts.left_out_ns else WARNING
@@ -322,7 +324,7 @@ def _marks_end_early(counts: RecordingQuality, _: Facts) -> Quality | None:
 
 
 def _observer(counts: RecordingQuality, facts: Facts) -> Quality | None:
-    medians = {one.name: float(np.median(one.step_ns)) for one in facts.run.windows if one.step_ns} if facts.run else {}
+    medians = {one.name: median(one.step_ns) for one in facts.run.windows if one.step_ns} if facts.run else {}
     quiet_ns = medians.get(facts.run.quiet_window) if facts.run else None
     if quiet_ns and "light" in medians:
         ratio = medians["light"] / quiet_ns
