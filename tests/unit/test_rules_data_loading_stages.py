@@ -1,11 +1,14 @@
 """LoaderStages and what rules make of it: the recorder's own times of the loader, inside the workers too."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from tests.unit.rule_outcomes import clear, found
+from tests.unit.rule_outcomes import clear, found, outcome
 from uncork.measure.loader_stages import LoaderStages
-from uncork.recording import Recording, SpanTable
+from uncork.recording import Between, Recording, RunInfo, SpanTable
+from uncork.testing import sketch
 
 MS = 1_000_000
 WAITING = """
@@ -101,3 +104,13 @@ def test_restarts_take_their_part_of_the_wait_for_themselves():
     again_ns = int(18.7 * MS / 4)
     assert found("worker-restart-each-epoch", WAITING + spans + starts).cost_ns_per_step == again_ns
     assert found("no-prefetch", WAITING + spans + starts).cost_ns_per_step == 8 * MS - again_ns
+
+
+def test_starts_are_a_part_of_the_time_between_steps_too():
+    """Four steps of 10 ms with 30 ms between them: of 40 ms the starts take their part, and no more than that."""
+    spans = "  loader 0 0ms..1ms fetch\n  loader 0 1ms..9ms idle\n  loader 9ms..9.9ms startup\n"
+    (recording,) = sketch(WAITING + spans)
+    beside = replace(recording, run=replace(recording.run or RunInfo(), between=Between(4, 40 * MS, 120 * MS)))
+    (finding,) = outcome("worker-restart-each-epoch", [beside])
+    # 18.7 ms in four batches, as above, of 40 ms: 11.7 %.
+    assert finding.share == pytest.approx(18.7 / 4 / 40, rel=1e-3)

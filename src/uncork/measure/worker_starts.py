@@ -29,7 +29,9 @@ class WorkerStarts(Measurement):
         except MissingEvidence:
             return cls._of_trace(rank)
         times = stages.startup_ns
-        again = sum(times[1:]) // stages.batches if stages.batches else 0
+        # The main process asks once more in each epoch, and learns that it is over.
+        made = sum(maker.batches for maker in stages.makers) or stages.batches
+        again = sum(times[1:]) // made if made else 0
         return cls(len(times), again, sum(times) // len(times) if times else 0)
 
     @classmethod
