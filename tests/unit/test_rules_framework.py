@@ -34,13 +34,30 @@ steps 4 x 10ms
 def test_python_in_short_gaps_is_the_programs_own_where_it_calls_no_operator():
     """What calls `step` takes 53 µs behind 119 calls, and all is `rollout`'s behind the last: 6307 + 1055 µs of 10 ms.
 
-    `step` is named, not the comprehension around it nor what it calls: 120 x 50 µs. The calls have 119 x 22 + 10 µs, and the last 10 µs.
+    `step` is named, not the comprehension around it nor what it calls: 120 x 50 µs. The calls have the rest:
+    119 x 22 + 10 µs, and the last 10 µs.
     """
     own, calls = found("python-between-ops", PLAYING), found("tiny-operators", PLAYING)
     assert own.share == pytest.approx(0.7362, abs=0.0001)
     assert (own.location.function, own.location.line) == ("step", 30)
     assert own.params["where_share"] == pytest.approx(6 / 7.362, abs=0.0001)
     assert calls.share == pytest.approx(0.2638, abs=0.0001)
+
+
+@pytest.mark.parametrize(
+    ("calls", "first"),
+    [
+        # 150 turns of one line in one module: a loop over moments.
+        ("main 0us..12us x150 every 60us aten::mm", "vectorise"),
+        # The same calls, each in a call of the model of its own: tokens one after another.
+        ("main region 0us..50us x150 every 60us nn.Module: Net\n  main 0us..12us x150 every 60us aten::mm", "compile"),
+    ],
+)
+def test_a_loop_is_to_be_vectorised_before_it_is_compiled(calls: str, first: str):
+    """Compiling unrolls a loop over a tensor's pieces; the calls of a model are no such loop."""
+    head = "with stacks\nsteps 4 x 10ms\n  main 0us..9990us net.py(7): forward\n"
+    outer = "" if "Net" in calls else "  main region 0us..9900us nn.Module: Net\n"
+    assert found("tiny-operators", f"{head}{outer}  {calls}\n").advice[0] == first
 
 
 def test_short_gaps_between_the_operators_of_one_function_are_calls():

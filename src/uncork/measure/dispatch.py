@@ -11,7 +11,7 @@ from uncork.findings import Location
 from uncork.host_causes import TINY_OP_NS
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.syncs import READS_BACK
-from uncork.measure.whereabouts import busiest_line
+from uncork.measure.whereabouts import busiest_line, of_update
 from uncork.operators import ALLOCATES, operator_class
 from uncork.quantiles import median
 from uncork.records import dataclass
@@ -53,6 +53,7 @@ class Dispatch(Measurement):
         kernel_ns: Mean duration of a kernel; 0 without any.
         most: Operators that cost the host most, by their own time.
         location: The user's line that calls most operators; else the module; nothing where neither is known.
+        turns: How often per step, and per call of the model, that line calls the same operator in the same module.
     """
 
     ops: IntArray
@@ -62,6 +63,7 @@ class Dispatch(Measurement):
     kernel_ns: int
     most: tuple[OpCount, ...]
     location: Location
+    turns: float
 
     @classmethod
     def of(cls, rank: Rank) -> "Dispatch":
@@ -76,9 +78,11 @@ class Dispatch(Measurement):
         ops = np.flatnonzero(is_op & within)
         names, back = table.distinct_names(host.row[ops])
         own = host.self_ns[ops]
-        most, median = _most(timeline, names, back, own)
+        mine = ~of_update(rank, rank.calltree)[ops]
+        most, median = _most(timeline, names, back, own, mine)
         tiny = median[back] <= TINY_OP_NS
         kernels = np.flatnonzero(timeline.device.kind == int(Kind.KERNEL))
+        location, turns = busiest_line(rank)
         graphs = timeline.named(_GRAPH_LAUNCH, Kind.RUNTIME) & within
         return cls(
             ops=_per_step(timeline, host.start_ns[ops]),
@@ -87,7 +91,8 @@ class Dispatch(Measurement):
             graph_launches=int(graphs.sum()),
             kernel_ns=int(timeline.device.dur_ns[kernels].mean()) if len(kernels) else 0,
             most=most,
-            location=busiest_line(rank),
+            location=location,
+            turns=turns,
         )
 
     @property
@@ -121,14 +126,17 @@ def _per_step(timeline: Timeline, when_ns: IntArray) -> IntArray:
     return (np.searchsorted(when, steps.end_ns) - np.searchsorted(when, steps.start_ns)).astype(np.int64)
 
 
-def _most(timeline: Timeline, names: IntArray, back: IntArray, own: IntArray) -> tuple[tuple[OpCount, ...], IntArray]:
-    """Return the operators with most own time, and the median own time of every name."""
+def _most(
+    timeline: Timeline, names: IntArray, back: IntArray, own: IntArray, mine: BoolArray
+) -> tuple[tuple[OpCount, ...], IntArray]:
+    """Return the operators with most own time among some of the calls, and the median own time of every name."""
     if not len(back):
         return (), np.empty(0, np.int64)
-    calls, sums = np.bincount(back), np.bincount(back, own)
-    median = group_medians(back, own, len(calls))
+    median = group_medians(back, own, len(names))
+    calls, sums = np.bincount(back[mine], minlength=len(names)), np.bincount(back[mine], own[mine], len(names))
     steps = max(len(timeline.steps), 1)
     top = np.lexsort((-calls, -sums))[:MOST_OPS]
+    top = top[calls[top] > 0]
     found = tuple(
         OpCount(
             timeline.events.strings.text(int(names[place])),

@@ -5,12 +5,13 @@ from collections import Counter
 import numpy as np
 import numpy.typing as npt
 
-from uncork.calltree import CallTree
+from uncork.calltree import OPTIMIZE, CallTree
 from uncork.events import together
 from uncork.findings import Location
 from uncork.measure import Rank
 
 IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
 
 
 def locate(rank: Rank, slices: IntArray) -> list[Location]:
@@ -39,26 +40,51 @@ def located(rank: Rank, slices: IntArray) -> tuple[list[Location], IntArray]:
     return places, rank_of[back]
 
 
-def busiest_line(rank: Rank) -> Location:
-    """Return the user's line (where no line is known: the module) that most operators belong to."""
+def busiest_line(rank: Rank) -> tuple[Location, float]:
+    """Return the user's line (where no line is known: the module) that most operators belong to, and its turns.
+
+    Turns are how often it calls the same operator in the same module, per step and call of the model: layers are
+    modules of their own, and tokens calls of their own, so that many turns are a loop over pieces of a tensor.
+    """
     tree = rank.deep_calltree
     timeline = rank.deep
-    ops = np.flatnonzero(tree.is_op & ~timeline.in_loader)
+    ops = np.flatnonzero(tree.is_op & ~timeline.in_loader & ~of_update(rank, tree))
     place = tree.place[ops] if len(tree.places) else tree.module[ops]
     counts = np.bincount(place[place >= 0])
     if not len(counts):
-        return Location()
+        return Location(), 0.0
     best = int(counts.argmax())
     inside = ops[place == best]
     modules = tree.module[inside]
     common = int(np.bincount(modules[modules >= 0]).argmax()) if (modules >= 0).any() else -1
     at = tree.places[best] if len(tree.places) else None
-    return Location(
+    location = Location(
         module=tree.modules[common] if common >= 0 else None,
         file=at.file if at else None,
         line=at.line if at else None,
         function=at.function if at else None,
     )
+    return location, _turns(tree, inside) / max(len(timeline.steps), 1)
+
+
+def _turns(tree: CallTree, ops: IntArray) -> float:
+    """Return the most calls of one operator in one module among some, per call of the model around it."""
+    ops = ops[tree.timeline.in_steps[ops] & (tree.phase[ops] != OPTIMIZE)]
+    if not len(ops):
+        return 0.0
+    _, same = together(tree.module[ops], tree.host.name[ops])
+    most = np.bincount(same)
+    in_module = tree.module[ops[same == most.argmax()]][0] >= 0
+    above = tree.parent_value(tree.inherit(np.where(tree.is_module, 1, -1)))
+    roots = np.bincount(tree.host.name[tree.is_module & (above < 0) & tree.timeline.in_steps])
+    calls = int(roots.max()) if in_module and len(roots) else 0
+    return int(most.max()) / max(calls / max(len(tree.timeline.steps), 1), 1.0)
+
+
+def of_update(rank: Rank, tree: CallTree) -> BoolArray:
+    """Return which slices an optimizer's update calls where no device works: its calls are a cause of their own."""
+    found: BoolArray = (tree.phase == OPTIMIZE) & (len(rank.timeline.device) == 0)
+    return found
 
 
 def _location(tree: CallTree, place: int) -> Location:

@@ -7,6 +7,9 @@ from uncork.measure.step_ledger import FRAME_CAUSES, StepLedger
 
 COMPILES_FROM = (2, 0)
 """The first torch with ``torch.compile``."""
+LOOPED = 24
+"""Calls of one operator on one line and in one module, from which on they are a loop over pieces: models written out
+without modules for their parts repeat a line up to a dozen times."""
 GRAPHS = ("cuda", "hip")
 """Devices whose work can be captured as a graph."""
 
@@ -37,13 +40,13 @@ def compiles(machine: Machine) -> bool:
     return machine.torch is None or machine.torch >= COMPILES_FROM
 
 
-def pace_advice(machine: Machine, *, compiled: bool) -> tuple[str, ...]:
-    """Return the ids of the advice against a slow host that apply to a machine, best first.
+def pace_advice(machine: Machine, *, compiled: bool, turns: float) -> tuple[str, ...]:
+    """Return the ids of the advice against a slow host that apply to a machine and a program, best first.
 
     Graphs are not among it: cuda-graph-candidate knows whether the steps can be one.
     """
     advice = ["compile"] if compiles(machine) and not compiled else []
-    if machine.modelless:
+    if machine.modelless or turns >= LOOPED:
         # Code of one's own around single tensors: the loop is what to change, and there is no batch to enlarge.
         return ("vectorise", *advice)
     return (*advice, "larger-work", "vectorise")

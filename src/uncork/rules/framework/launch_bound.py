@@ -53,7 +53,7 @@ def launch_bound(
             Evidence("launches_per_step", float(count.launches.mean()), "count"),
             Evidence("operators_per_step", float(count.ops.mean()), "count"),
         ),
-        advice=pace_advice(machine, compiled=compiled[cost.place].used),
+        advice=pace_advice(machine, compiled=compiled[cost.place].used, turns=count.turns),
         params={
             "launches": round(float(count.launches.mean())),
             "kernel_ns": count.kernel_ns,

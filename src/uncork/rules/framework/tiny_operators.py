@@ -56,7 +56,7 @@ def tiny_operators(
             Evidence("tiny_calls_share", shares[cost.place], "share", MOSTLY_TINY_SHARE),
             Evidence("most_called_self", most.median_ns, "ns", TINY_OP_NS, "<"),
         ),
-        advice=pace_advice(machines[cost.place], compiled=compiled[cost.place].used),
+        advice=pace_advice(machines[cost.place], compiled=compiled[cost.place].used, turns=count.turns),
         params={
             "calls": round(float(count.tiny.mean())),
             "op": most.name,
