@@ -86,6 +86,21 @@ def test_a_short_step_hides_no_loading():
     assert found("starved", text.format(5, 4.9)).advice[:2] == ("workers", "cheaper-items")
 
 
+def test_the_optimizers_calls_are_not_the_place_of_tiny_operators():
+    """On the CPU its calls are a cause of their own: of 200 products and 300 additions the products are named."""
+    text = """
+    with stacks
+    steps 4 x 20ms
+      main 0ms..20ms train.py(40): train
+      main 0ms..10ms net.py(12): forward
+      main 0us..12us x200 every 45us aten::mm
+      main region 10ms..20ms Optimizer.step#Adam.step
+      main 10.1ms..10.112ms x300 every 30us aten::mul_
+    """
+    finding = found("tiny-operators", text)
+    assert (finding.location.file, finding.location.op) == ("net.py", "aten::mm")
+
+
 def test_views_and_allocations_are_not_what_is_launched_too_slowly():
     """The operator named is one that works, though ``empty`` and ``t`` are called as often and cost more."""
     text = """
