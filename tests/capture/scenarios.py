@@ -365,7 +365,12 @@ def main():
     seen = {}
     for scenario in SCENARIOS:
         inside.recorder.begin_anew()
-        expected = scenario()
+        try:
+            expected = scenario()
+        except RuntimeError as refused:
+            if "not supported on Python" not in str(refused):
+                raise
+            continue  # an older torch has no compiler for this Python
         finder = inside.recorder.finder
         seen[scenario.__name__] = [
             expected,

@@ -28,6 +28,8 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list]:
 @pytest.mark.parametrize(("name", "rule"), scenarios_list.RULES.items())
 def test_steps_are_exact(seen: dict[str, list], name: str, rule: str) -> None:
     """The recorder counts exactly the steps that the loop made, by the rule that fits it."""
+    if name not in seen and name.startswith("compiled"):
+        pytest.skip("this torch does not compile on this Python")
     expected, got, by, faults = seen[name]
     assert (got, by, faults) == (expected, rule, [])
 

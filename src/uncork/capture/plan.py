@@ -28,6 +28,10 @@ SECOND_PASS_SHARE = 0.03
 SECOND_PASS_STEP = 100
 """Step at which all ranks of a job begin the second pass."""
 LONG_STEP_NS = 1_000_000_000
+QUICK_STEP_NS, QUICK_STEP_EVENTS = 50_000_000, 5_000
+"""A step that takes less, and of which a deep window holds fewer events, is cheap: a third pass holds more of them."""
+LAST_FOR_ALL = 2
+"""The last pass for steps of every kind."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +44,7 @@ class Stage:
         least: Steps it lasts at least.
         target_ns: Time after which it ends once it has `least` steps.
         number: Pass it belongs to: the first is short, so that a job of twenty steps is seen whole; the second replaces
-            its windows with longer ones.
+            its windows with longer ones; the third holds more of steps that are quick.
     """
 
     name: str
@@ -79,9 +83,10 @@ def stages(options: CaptureOptions, *, loader_depth: int, aligned: bool) -> list
         Stage("settle", settle, 1, 4 * LONG_STEP_NS, 2),
         Stage("baseline2", 20, 3, 4 * LONG_STEP_NS, 2),
     ]
-    wanted = [stage for stage in first + second if _asked(stage.name, options)]
+    third = [Stage("light", 30, 10, LONG_STEP_NS, 3), Stage("deep", 8, 2, LONG_STEP_NS, 3)]
     if not aligned:
-        return wanted
+        return [stage for stage in first + second + third if _asked(stage.name, options)]
+    wanted = [stage for stage in first + second if _asked(stage.name, options)]
     return [Stage(stage.name, stage.most, stage.most, 0, stage.number) for stage in wanted]
 
 

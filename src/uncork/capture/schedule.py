@@ -93,7 +93,9 @@ class Schedule:
 
     def take_next(self, steps_seen: int) -> Stage | None:
         """Return the next window, or None while it is not due."""
-        if not self._ahead or (self._ahead[0].number > 1 and not self._bears_second_pass(steps_seen)):
+        if self._ahead and self._ahead[0].number > plan.LAST_FOR_ALL and not self._steps_are_quick():
+            self._ahead = []
+        if not self._ahead or (self._ahead[0].number > 1 and not self._bears_pass(steps_seen)):
             return None
         stage = self._ahead.pop(0)
         if self.forwards and stage.name == "deep" and stage.number > 1:
@@ -160,13 +162,22 @@ class Schedule:
             return TraceProbe(torch, regions.switch, stacks=stacks, shapes=asked.shapes, memory=asked.memory)
         return FunctionsProbe() if name == "functions" else Probe()
 
-    def _bears_second_pass(self, steps_seen: int) -> bool:
-        """Return whether the program ran long enough to bear the second pass; ranks decide by steps alone."""
-        if any(window.stage.number > 1 for window in self.windows.values()):
+    def _steps_are_quick(self) -> bool:
+        """Return whether steps cost so little that windows may hold more of them, for surer medians."""
+        light = self.windows.get("light")
+        if light is None or not light.step_ns or self._events_per_step("deep") > plan.QUICK_STEP_EVENTS:
+            return False
+        return sum(light.step_ns) <= plan.QUICK_STEP_NS * len(light.step_ns)
+
+    def _bears_pass(self, steps_seen: int) -> bool:
+        """Return whether the program ran long enough to bear the next pass; ranks decide by steps alone."""
+        number = self._ahead[0].number
+        if any(window.stage.number >= number for window in self.windows.values()):
             return True
         if self._world > 1:
             return steps_seen >= plan.SECOND_PASS_STEP
-        cost_ns = sum(self._per_step(one.name, "stop_ns") * one.most for one in self._ahead if one.name in FILES)
+        ahead = [one for one in self._ahead if one.number == number and one.name in FILES]
+        cost_ns = sum(self._per_step(one.name, "stop_ns") * one.most for one in ahead)
         loop_ns = time.perf_counter_ns() - self._loop_ns
         is_cheap = self._options.then_exit or cost_ns <= plan.SECOND_PASS_SHARE * loop_ns
         return steps_seen >= plan.SECOND_PASS_LEAST and is_cheap

@@ -144,6 +144,6 @@ def end_window(recorder: Any, least: int) -> int | None:
         look.unlink()
         return None
     look.replace(recorder.home() / FILES[name])
-    recorder.schedule.keep(window, recorder.journal)
+    recorder.schedule.keep(window)
     recorder._write(ended=False)
     return events
