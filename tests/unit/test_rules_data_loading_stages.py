@@ -7,7 +7,7 @@ import pytest
 
 from tests.unit.rule_outcomes import clear, found, outcome
 from uncork.measure.loader_stages import LoaderStages
-from uncork.recording import Between, Recording, RunInfo, SpanTable
+from uncork.recording import Between, Recording, RunInfo, SampleTable, SpanTable
 from uncork.testing import sketch
 
 MS = 1_000_000
@@ -114,3 +114,14 @@ def test_starts_are_a_part_of_the_time_between_steps_too():
     (finding,) = outcome("worker-restart-each-epoch", [beside])
     # 18.7 ms in four batches, as above, of 40 ms: 11.7 %.
     assert finding.share == pytest.approx(18.7 / 4 / 40, rel=1e-3)
+
+
+@pytest.mark.parametrize(("used", "crowded"), [(0.95, True), (0.4, False)])
+def test_workers_that_leave_the_cores_idle_take_no_turns(used: float, crowded: bool) -> None:
+    """Four workers on two cores: with 5 % of the cores free they take turns, with 60 % they wait for something else."""
+    (recording,) = sketch(WAITING + "setting num_workers 4\nsetting cores 2\n")
+    when = np.arange(3)
+    series = {f"cpu_core_share/{core}": (when, np.full(3, used)) for core in range(2)}
+    samples = SampleTable({**series, "process_cpu_cores": (when, np.full(3, 2 * used))})
+    found_some = outcome("too-many-workers", [replace(recording, samples=samples)]) != []
+    assert found_some is crowded

@@ -2,20 +2,30 @@
 
 from uncork.findings import Cost, Evidence, Gain, Location
 from uncork.measure import Ranks
+from uncork.measure.busy_machine import BusyMachine
 from uncork.measure.loader_code import LoaderCode
 from uncork.measure.step_ledger import StepLedger
 from uncork.measure.worker_counts import WorkerCounts
 from uncork.rules.rule import rule
 from uncork.rules.worth import NOTABLE_SHARE, charge
 
+FREE_SHARE = 0.5
+"""With half of the cores idle nobody takes turns for them, however many workers there are: they wait. Starting up, on
+one core, is in the samples too."""
+
 
 @rule()
 def too_many_workers(
-    counts: Ranks[WorkerCounts], ledgers: Ranks[StepLedger], codes: Ranks[LoaderCode] | None
+    counts: Ranks[WorkerCounts],
+    ledgers: Ranks[StepLedger],
+    codes: Ranks[LoaderCode] | None,
+    machines: Ranks[BusyMachine] | None,
 ) -> Cost | None:
     """Return the wait for data of a job whose workers take turns on the cores; the gain is not known beforehand."""
     # Workers that mostly wait for a disk or a network need no core meanwhile.
     waiting = [code.waits for code in codes] if codes else [False] * len(counts)
+    if machines and min(one.idle_share for one in machines) >= FREE_SHARE:
+        return None
     crowded = [
         count.workers * len(counts) > count.cores and not waits for count, waits in zip(counts, waiting, strict=True)
     ]
