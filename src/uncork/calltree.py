@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from uncork.events import Kind, distinct
-from uncork.frames import is_users_frame, split_frame
+from uncork.frames import is_users_frame, is_users_region, split_frame
 from uncork.intervals import contains
 from uncork.nesting import HostSlices
 from uncork.operators import AUTOGRAD
@@ -240,10 +240,11 @@ class CallTree:
         frames = calls & (self._kind == Kind.PYTHON_FUNCTION)
         own, paths = self._class_paths(np.flatnonzero(calls)) if frames.any() else self._region_paths(calls)
         value = self._through_nodes(own, self.inherit(own))
-        compiled = self.timeline.named(COMPILED, Kind.CPU_OP, Kind.USER_ANNOTATION)
-        if compiled.any():
-            # Inside compiled code there are no modules any more: the region itself stands for them.
-            own, names = self._region_paths(compiled)
+        regions = self.timeline.named(COMPILED, Kind.CPU_OP, Kind.USER_ANNOTATION)
+        regions |= self.timeline.named(is_users_region, Kind.USER_ANNOTATION)
+        if regions.any():
+            # Where no module is known the region stands for it: compiled code has none, and users name parts of theirs.
+            own, names = self._region_paths(regions)
             region = self._through_nodes(own, self.inherit(own))
             value = np.where((value < 0) & (region >= 0), region + len(paths), value)
             paths += names

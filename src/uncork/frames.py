@@ -54,3 +54,16 @@ def same_file(left: str, right: str) -> bool:
     """Return whether two spellings of a path mean the same file: traces cut the front of it."""
     left, right = left.replace("\\", "/"), right.replace("\\", "/")
     return bool(left and right) and (left == right or left.endswith("/" + right) or right.endswith("/" + left))
+
+
+# Regions that PyTorch and its libraries open themselves.
+_OF_LIBRARIES = re.compile(
+    r"^(ProfilerStep|Optimizer\.|enumerate\(Data|DistributedDataParallel\.|(nccl|gloo|mpi|ucc|xccl|hccl):"
+    r"|nn\.Module: |Torch-Compiled Region|TorchDynamo|## Call Compiled|CompiledFunction|PyTorch Profiler|FSDP::"
+    r"|\[param)"
+)
+
+
+def is_users_region(name: str) -> bool:
+    """Return whether a region was named by the user (``record_function``), not by PyTorch or one of its libraries."""
+    return not _OF_LIBRARIES.match(name)

@@ -12,6 +12,7 @@ from uncork.measure.kernels_table import KernelTable
 from uncork.measure.operator import Operator
 from uncork.measure.operators import OperatorTable, operator_parts
 from uncork.measure.regions import Regions
+from uncork.pipeline import analyze_recordings
 from uncork.tensorcores import is_misaligned, matrix_precision, saves_arithmetic
 from uncork.testing import sketch
 
@@ -251,6 +252,32 @@ steps 2 x 10ms
 """)
     ).regions
     assert (region.name, region.calls, region.host_ns, region.device_ns) == ("my loss", 2, 4_000_000, 3_000_000)
+
+
+NAMED = """
+device Tesla T4
+steps 2 x 10ms
+  main region 0ms..9.9ms my loss
+  main 0.1ms..8ms nn.Module: head
+  main 1ms..2ms aten::mm -> stream 7 1.5ms..4.5ms volta_sgemm
+  main 8.2ms..9ms aten::bmm -> stream 7 8.3ms..9.9ms volta_sgemm
+  main region 9.91ms..10ms Optimizer.step#SGD.step
+  main 9.92ms..9.99ms aten::add_
+"""
+
+
+def test_r1_5_a_users_region_is_the_place_of_what_no_module_holds():
+    """Inside a module the module is the place; outside of any the region; a library's own region is none."""
+    rank = rank_of(NAMED)
+    places = {part.name: part.module for part in operator_parts(rank)}
+    assert (places["aten::mm"], places["aten::bmm"], places["aten::add_"]) == ("head", "my loss", None)
+
+
+def test_r1_5_findings_name_the_users_region():
+    """A recording without modules and stacks still says in which of the user's parts the operator is."""
+    report = analyze_recordings(sketch(NAMED.replace("  main 0.1ms..8ms nn.Module: head\n", "")))
+    (finding,) = [one for one in report.findings if one.rule == "dominant-operator" and one.location.op == "aten::mm"]
+    assert finding.location.module == "my loss"
 
 
 def test_all_operators_own_times_add_up_on_a_real_trace(shared):

@@ -1,29 +1,19 @@
 """Regions: the parts of a step that the user named with record_function, on host and device."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, ClassVar
 
 import numpy as np
 
-from uncork.calltree import MODULE
 from uncork.events import Kind
+from uncork.frames import is_users_region
 from uncork.intervals import contains
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.operator_groups import host_steps
 from uncork.records import dataclass
 
-# Regions that PyTorch and its libraries open themselves.
-_LIBRARIES = re.compile(
-    r"^(ProfilerStep|Optimizer\.|enumerate\(Data|DistributedDataParallel\.|(nccl|gloo|mpi|ucc|xccl|hccl):"
-    r"|Torch-Compiled Region|TorchDynamo|## Call Compiled|CompiledFunction|PyTorch Profiler|FSDP::|\[param)"
-)
 MOST_REGIONS = 100
-
-
-def _is_users(name: str) -> bool:
-    return not _LIBRARIES.match(name) and not name.startswith(MODULE)
 
 
 @dataclass(frozen=True)
@@ -64,7 +54,7 @@ class Regions(Measurement):
         if not len(host):
             raise MissingEvidence("host")
         found = np.flatnonzero(
-            timeline.named(_is_users, Kind.USER_ANNOTATION) & contains(host_steps(timeline), host.start_ns)
+            timeline.named(is_users_region, Kind.USER_ANNOTATION) & contains(host_steps(timeline), host.start_ns)
         )
         device = tree.with_children(tree.device_ns)
         names, back = table.distinct_names(host.row[found])
