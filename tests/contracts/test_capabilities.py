@@ -5,6 +5,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
 ROW = re.compile(r"^\| (R\d\.\d+|P\d) \|.*`(\S+\.py)::(\w+)` \|$", re.MULTILINE)
+TEST = re.compile(r"`([^`\s]+\.py)::(\w+)`")
 COUNTS = {"R1": 8, "R2": 10, "R3": 6, "R4": 3, "R5": 6, "R6": 2, "R7": 3, "R8": 4}
 
 
@@ -22,10 +23,10 @@ def test_every_requirement_has_its_row():
 
 
 def test_every_named_test_is_there():
-    """A renamed or deleted test shows here."""
+    """A renamed or deleted test shows here, of several in a row each."""
     lost = [
-        f"{name}: {file}::{test}"
-        for name, file, test in rows()
+        f"{file}::{test}"
+        for file, test in TEST.findall((ROOT / "docs" / "capabilities.md").read_text("utf-8"))
         if f"def {test}("
         not in ((ROOT / "tests" / file).read_text("utf-8") if (ROOT / "tests" / file).is_file() else "")
     ]
