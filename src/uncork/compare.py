@@ -86,6 +86,7 @@ class Comparison:
             None where a side has fewer than four steps.
         measured_without_profiler: Both step times come from steps no profiler watched.
         watched: The step that ledger and operators describe, where it moved otherwise than the step time.
+        beside_share: Share of the time that passed between the steps before and after, where that is worth telling.
         scaling: What more ranks brought, where only their number differs and step times are known.
         unlike: What differs beside the change (``device processor program ranks``), before and after.
         verdict: Bottleneck before and after.
@@ -101,6 +102,7 @@ class Comparison:
     noise_share: float | None
     measured_without_profiler: bool
     watched: Change | None
+    beside_share: tuple[float, float]
     scaling: Scaling | None
     unlike: tuple[tuple[str, str, str], ...]
     verdict: tuple[Bottleneck, Bottleneck]
@@ -179,6 +181,7 @@ def compare(before: Report, after: Report) -> Comparison:
         noise_share=_noise_share(was_step, now_step),
         measured_without_profiler=bare,
         watched=_watched(before, after, step, _noise_share(was_step, now_step)) if bare else None,
+        beside_share=(_beside(before), _beside(after)),
         scaling=_scaling(before.run, after.run, step) if {what for what, *_ in unlike} == {"ranks"} else None,
         unlike=unlike,
         verdict=(before.verdict.bottleneck, after.verdict.bottleneck),
@@ -209,6 +212,11 @@ def _watched(before: Report, after: Report, step: Change, noise_share: float | N
     chance = math.hypot(noise_share or 0, recorded_noise or 0)
     apart = abs(watched.difference_ns / watched.before_ns - step.difference_ns / step.before_ns)
     return watched if watched.difference_ns * step.difference_ns < 0 or apart > chance else None
+
+
+def _beside(report: Report) -> float:
+    """Return the share of the time that passed between the steps, 0 where nothing was told of it."""
+    return max((one.share_affected or 0.0 for one in report.quality if one.id == "between-steps"), default=0.0)
 
 
 def _scaling(before: Mapping[str, Any], after: Mapping[str, Any], step: Change) -> Scaling | None:
@@ -332,6 +340,7 @@ def to_json(comparison: Comparison, lang: str) -> dict[str, Any]:
         "noise_share": comparison.noise_share,
         "measured_without_profiler": comparison.measured_without_profiler,
         "recorded_step": comparison.watched and asdict(comparison.watched),
+        "beside_share": {"before": comparison.beside_share[0], "after": comparison.beside_share[1]},
         "scaling": comparison.scaling
         and {**asdict(comparison.scaling), "efficiency_share": comparison.scaling.efficiency_share},
         "unlike": [dict(zip(("what", "before", "after"), one, strict=True)) for one in comparison.unlike],

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.reports import MS, starved_report, with_step
 from uncork.cli import main
 from uncork.compare import compare, dumps, load, quiet_steps
-from uncork.findings import Bottleneck, Location
+from uncork.findings import Bottleneck, Location, Quality
 from uncork.render import Options
 from uncork.render.comparison import render_comparison
 from uncork.render.comparison_markdown import render_comparison_markdown
@@ -245,3 +245,12 @@ def test_the_later_window_without_a_profiler_tells_the_step_if_it_is_no_shorter(
     assert quiet_steps({"windows": [first, {**later, "steps": 3}]}) is first
     assert quiet_steps({"windows": [first]}) is first
     assert quiet_steps({}) is None
+
+
+def test_what_passes_between_the_steps_is_said_beside_their_times():
+    """Validation went from four fifths of the time to nothing told: step times alone would not show it."""
+    beside = Quality("between-steps", "warning", 0.8, {"beside_share": 0.8, "steps": 50})
+    before = replace(starved_report(), quality=(beside,))
+    text = render_comparison(compare(before, starved_report()), "en", width=200)
+    assert "Step times are without what passes between the steps: 80 % of the time before, 0 % after." in text
+    assert "between the steps" not in render_comparison(compare(starved_report(), starved_report()), "en", width=200)

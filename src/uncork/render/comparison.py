@@ -81,6 +81,9 @@ def comparison_cautions(comparison: Comparison, lang: str) -> Iterator[str]:
             for what, was, now in comparison.unlike
         ]
         yield say(lang, "compare.unlike", {"what": say(lang, "ui.comma").join(parts)})
+    if any(comparison.beside_share):
+        was_share, now_share = comparison.beside_share
+        yield say(lang, "compare.beside", {"before_share": was_share, "after_share": now_share})
     if comparison.watched is not None:
         step = comparison.watched
         yield say(lang, "compare.rows_watched", {"before_ns": step.before_ns, "after_ns": step.after_ns})
