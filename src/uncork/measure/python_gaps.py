@@ -69,7 +69,13 @@ PURPOSES: Purposes = tuple(
 """What runs below a frame of that name is for; of nested frames the innermost decides."""
 WRAPPERS: Purposes = (
     ("compiler", _found("torch/(_dynamo|_inductor|_functorch|fx)/")),
-    ("module", _found(r"torch/nn/modules/module\.py|torch/utils/hooks\.py")),
+    (
+        "module",
+        _found(
+            r"torch/nn/modules/module\.py\(\d+\): (_(wrapped_)?call_impl|_slow_forward|inner|__[gs]etattr__)"
+            r"|torch/utils/hooks\.py"
+        ),
+    ),
 )
 """Frames that call the program's own code: only their own time is theirs."""
 NOT_OWN = ("torch", "dispatch")
@@ -77,7 +83,12 @@ NOT_OWN = ("torch", "dispatch")
 function, where calling them takes the time."""
 _OF_TORCH = re.compile(r"^(torch|uncork/capture)/")
 _COMPREHENSION = re.compile(r"<(listcomp|setcomp|dictcomp|genexpr|lambda)>$")
-_LEAVES: Purposes = (*WRAPPERS, ("torch", lambda name: bool(_OF_TORCH.search(name) or TORCH_FRAME.search(name))))
+_WALKS = _found(r"torch/nn/modules/module\.py")
+"""What else a module does is what the program asked it for: walking over its parameters, collecting its state."""
+_LEAVES: Purposes = (
+    *WRAPPERS,
+    ("torch", lambda name: bool(_OF_TORCH.search(name) or TORCH_FRAME.search(name)) and not _WALKS(name)),
+)
 
 
 @dataclass(frozen=True)
