@@ -249,14 +249,22 @@ def _too_short(counts: RecordingQuality, _: Facts) -> Quality | None:
 
 def _warm_up(counts: RecordingQuality, _: Facts) -> Quality | None:
     """Return that the first steps are longer than the others, left out or not (pitfall 1)."""
-    steps = np.append(counts.left_out_ns, counts.step_ns)
+    steps = np.append(counts.warm_up_ns, counts.step_ns)
     if len(steps) < 3:
         return None
-    slow = len(counts.left_out_ns) or int(steps[0] > SLOW_FIRST_STEP * median(steps[1:]))
+    slow = len(counts.warm_up_ns) or int(steps[0] > SLOW_FIRST_STEP * median(steps[1:]))
     if not slow:
         return None
-    severity = INFO if counts.left_out_ns else WARNING
+    severity = INFO if counts.warm_up_ns else WARNING
     return Quality("warm-up-included", severity, float(steps[:slow].sum() / steps.sum()), {"steps": slow})
+
+
+def _blind_steps(counts: RecordingQuality, _: Facts) -> Quality | None:
+    if not counts.blind_ns:
+        return None
+    left_out = sum(counts.blind_ns)
+    params = {"steps": len(counts.blind_ns)}
+    return Quality("first-steps-lost", WARNING, left_out / (left_out + int(counts.step_ns.sum())), params)
 
 
 def _no_steps(counts: RecordingQuality, _: Facts) -> Quality | None:
@@ -348,6 +356,7 @@ _CHECKS: tuple[Check, ...] = (
     _no_steps,
     _no_links,
     _lost,
+    _blind_steps,
     _crossing,
     _clock,
     _observer,

@@ -13,10 +13,10 @@ from uncork.events import DEVICE_KINDS, EventTable, Kind, NameTest
 from uncork.intervals import Intervals, contains, covered_ns, intervals, total_ns
 from uncork.kernels import kernel_classes
 from uncork.nesting import HostSlices, nest
-from uncork.operators import AUTOGRAD, LOADER_FRAME, is_loader
-from uncork.quantiles import median
+from uncork.operators import AUTOGRAD, KERNEL_CALL, LOADER_FRAME, is_loader
 from uncork.recording import Recording
 from uncork.records import dataclass
+from uncork.steps import Steps, count_blind, without_warm_up
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -32,11 +32,6 @@ QUEUED_BEFORE_NS = 1_000_000
 """A first kernel that starts later than this after its launch waited for work that was not recorded: an idle
 device takes 5–50 µs."""
 
-WARM_UP_RATIO = 3
-"""A first step that takes this many times the median of the others, the loader aside, is warm-up (pitfall 1 of the
-source article; labelled traces: up to 2.6 in steady ones, 3.2 and more where first uses fill it)."""
-LEAST_STEPS_WITH_WARM_UP = 3
-"""Fewer steps cannot tell a slow first one from a slow one."""
 STRAY_SHARE = 0.01
 """Records that hold less than this share of the device's work, before a gap longer than all the rest, are strays."""
 
@@ -69,47 +64,6 @@ class DeviceSlices:
     def dur_ns(self) -> IntArray:
         """Return the durations."""
         return self.end_ns - self.start_ns
-
-
-@dataclass(frozen=True, eq=False)
-class Steps:
-    """The steps of a recording, in order and apart from each other; arrays have shape (steps,).
-
-    Args:
-        start_ns: Start of each.
-        end_ns: End of each.
-        marked: Whether the recording marks its steps; False: the whole window is one.
-        names: The marks' names; one empty text where there are none.
-        ends_early_share: Share of the window in which the device still works after the last mark's end; where it is
-            over `RUNS_AHEAD_SHARE`, steps are bounded by their first work on the device.
-        left_out_ns: Durations of marked steps at the beginning that are left out as warm-up.
-    """
-
-    start_ns: IntArray
-    end_ns: IntArray
-    marked: bool
-    names: tuple[str, ...]
-    ends_early_share: float = 0.0
-    left_out_ns: tuple[int, ...] = ()
-
-    def __len__(self) -> int:
-        """Return the number of steps."""
-        return len(self.start_ns)
-
-    @property
-    def dur_ns(self) -> IntArray:
-        """Return the durations."""
-        return self.end_ns - self.start_ns
-
-    @property
-    def intervals(self) -> Intervals:
-        """Return the time that belongs to any step."""
-        return intervals(self.start_ns, self.end_ns)
-
-    def at(self, when_ns: IntArray) -> IntArray:
-        """Return the step in which each moment lies, -1 where none does; shape as given."""
-        step = np.searchsorted(self.start_ns, when_ns, side="right") - 1
-        return np.where((step >= 0) & (when_ns < self.end_ns[np.maximum(step, 0)]), step, -1)
 
 
 def _fixed(found: BoolArray) -> BoolArray:
@@ -287,24 +241,17 @@ class Timeline:
             return Steps(np.array([start], np.int64), np.array([end], np.int64), marked=False, names=("",))
         start = table.ts_ns[rows]
         end = np.minimum(table.end_ns[rows], np.append(start[1:], np.iinfo(np.int64).max))
-        return self._without_warm_up(self._to_device_end(start, end, tuple(table.names(rows))))
+        blind = self._blind(start, end)
+        steps = self._to_device_end(start[blind:], end[blind:], tuple(table.names(rows[blind:])))
+        steps = replace(steps, left_out_ns=tuple((end - start)[:blind].tolist()), blind=blind)
+        return without_warm_up(steps, covered_ns(self.loader_waits, steps.start_ns, steps.end_ns))
 
-    def _without_warm_up(self, steps: Steps) -> Steps:
-        """Return steps without first ones that are many times as long as the others, whatever the loader took."""
-        if len(steps) < LEAST_STEPS_WITH_WARM_UP:
-            return steps
-        own = steps.dur_ns - covered_ns(self.loader_waits, steps.start_ns, steps.end_ns)
-        first = 0
-        while len(steps) - first >= LEAST_STEPS_WITH_WARM_UP and own[first] > WARM_UP_RATIO * median(own[first + 1 :]):
-            first += 1
-        left_out = tuple(steps.dur_ns[:first].tolist())
-        return replace(
-            steps,
-            start_ns=steps.start_ns[first:],
-            end_ns=steps.end_ns[first:],
-            names=steps.names[first:],
-            left_out_ns=left_out,
-        )
+    def _blind(self, start: IntArray, end: IntArray) -> int:
+        """Return how many first steps have lost all their kernels, as where a profiler's device side begins late."""
+        launched = self.named(KERNEL_CALL, Kind.RUNTIME)
+        recorded = np.zeros(len(self.host), bool)
+        recorded[self.device.launch[self.device.launch >= 0]] = True
+        return count_blind(start, end, self.host.start_ns[launched], recorded[launched])
 
     def _to_device_end(self, start: IntArray, end: IntArray, names: tuple[str, ...]) -> Steps:
         """Return marked steps that reach to the end of the work they launched."""

@@ -285,6 +285,18 @@ def test_operators_that_cross_a_step_are_counted():
     assert (told.params["crossing"], told.share_affected, told.severity) == (1, 0.25, "warning")
 
 
+def test_first_steps_without_their_kernels_are_told_and_nothing_else_counts_as_lost():
+    """Two of five equal steps have launches but no kernels: 40 % are left out, and the rest has lost nothing."""
+    (recording,) = sketch(
+        "device NVIDIA A100-SXM4-80GB\nsteps 2 x 10ms\n  main 1ms..2ms aten::mm\n"
+        '  main runtime 1.2ms..1.3ms x9 every 10us cudaLaunchKernel {"correlation": 9}\n'
+        "steps 3 x 10ms\n  main 1ms..2ms aten::mm -> stream 7 1.5ms..9.5ms ampere_sgemm\n"
+    )
+    told = found(recording)
+    assert (told["first-steps-lost"].params["steps"], told["first-steps-lost"].share_affected) == (2, 0.4)
+    assert {"lost-events", "warm-up-included"}.isdisjoint(told)
+
+
 def test_a_cut_file_is_told_without_asking():
     """What was mended in place is a remark; a file that ends too early is a warning."""
     severities = []

@@ -70,6 +70,7 @@ TOLD = {
     "37-nanoseconds.json": "Times were written in nanoseconds",
     "44-step-not-finished.json": "Events that never ended were left out: 1.",
     "45-kernels-without-launch.json": "100 % of the device's records have no launch",
+    "47-first-steps-lost-kernels.json": "First steps without any record of the kernels that they launched: 2.",
     "48-no-distributed-info.json": "does not say which rank it is",
     "51-begin-end-unbalanced.json": "ends without a beginning, were left out: 2.",
     "53-odd-fields.json": "Entries that are no events were skipped: 6.",

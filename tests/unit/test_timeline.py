@@ -2,7 +2,9 @@
 
 import numpy as np
 
+from uncork.intervals import covered_ns
 from uncork.nesting import nest
+from uncork.steps import count_blind
 from uncork.testing import sketch
 from uncork.timeline import Timeline
 
@@ -192,3 +194,30 @@ def test_first_steps_many_times_as_long_are_left_out_as_warm_up() -> None:
     assert warm.left_out_ns == (100 * MS,)
     loading = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
     assert timeline(text.replace("WHAT", loading)).steps.left_out_ns == ()
+
+
+BLIND = """
+    device NVIDIA A100-SXM4-80GB
+    steps 2 x 10ms
+      main 1ms..2ms aten::mm
+      main runtime 1.2ms..1.3ms cudaLaunchKernel {"correlation": 9}
+    steps 3 x 10ms
+      main 1ms..2ms aten::mm -> stream 7 1.5ms..9.5ms ampere_sgemm
+"""
+
+
+def test_first_steps_that_lost_all_their_kernels_are_left_out() -> None:
+    """Two steps launch a kernel each that is not recorded, three have theirs: the device works 8 of 10 ms in those."""
+    found = timeline(BLIND)
+    assert found.steps.names == ("ProfilerStep#3", "ProfilerStep#4", "ProfilerStep#5")
+    assert (found.steps.blind, found.steps.left_out_ns) == (2, (10 * MS, 10 * MS))
+    assert covered_ns(found.device_busy, *found.window) == 24 * MS
+
+
+def test_steps_are_blind_only_at_the_beginning_and_where_others_see() -> None:
+    """A step that launches nothing ends the blind ones; where no kernel at all is recorded, none is left out."""
+    start, end = np.array([0, 10, 20, 30]), np.array([10, 20, 30, 40])
+    launched = np.array([1, 11, 21, 31, 99])
+    for recorded, blind in (([0, 0, 1, 1, 0], 2), ([0, 1, 0, 1, 0], 1), ([1, 0, 0, 1, 0], 0), ([0, 0, 0, 0, 1], 0)):
+        assert count_blind(start, end, launched, np.array(recorded, bool)) == blind
+    assert count_blind(start, end, np.array([1, 21]), np.array([False, True])) == 1

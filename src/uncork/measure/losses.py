@@ -100,7 +100,7 @@ def _without_record(timeline: Timeline, launches: BoolArray) -> float:
     """Return the share of some launches that no device record names.
 
     What was launched after the last recorded launch, while the device still works, may run when the recording ends;
-    what was launched after the device's last record would have run at once.
+    what was launched after the device's last record would have run at once. First steps that lost all are left out.
     """
     host, device = timeline.host, timeline.device
     linked = np.zeros(len(host), bool)
@@ -109,4 +109,6 @@ def _without_record(timeline: Timeline, launches: BoolArray) -> float:
         return 0.0
     reach, end = host.start_ns[linked].max(), device.end_ns.max()
     counted = launches & ((host.start_ns <= reach) | (host.start_ns > end))
+    if timeline.steps.blind:
+        counted &= host.start_ns >= timeline.window[0]
     return float((~linked[counted]).mean()) if counted.any() else 0.0

@@ -53,7 +53,8 @@ class RecordingQuality(Measurement):
         graph_kernels: Kernels that they started.
         early_device_share: Share of the linked device records that start before their launch.
         step_ns: Wall time of each step, int64 (steps,).
-        left_out_ns: Durations of first steps left out as warm-up.
+        warm_up_ns: Durations of first steps left out as warm-up.
+        blind_ns: Durations of first steps left out because none of the kernels that they launch is recorded.
         marked: Whether steps are marked.
         ends_early_share: Share of the window in which the device works after the last mark.
         first_use_share: Share of the window that goes to first uses.
@@ -86,7 +87,8 @@ class RecordingQuality(Measurement):
     graph_kernels: int
     early_device_share: float
     step_ns: IntArray
-    left_out_ns: tuple[int, ...]
+    warm_up_ns: tuple[int, ...]
+    blind_ns: tuple[int, ...]
     marked: bool
     ends_early_share: float
     first_use_share: float
@@ -132,7 +134,8 @@ class RecordingQuality(Measurement):
             graph_kernels=int(graph[host.row[device.launch[linked]]].sum()),
             early_device_share=_early_share(timeline),
             step_ns=ledger.step_ns,
-            left_out_ns=timeline.steps.left_out_ns,
+            warm_up_ns=timeline.steps.left_out_ns[timeline.steps.blind :],
+            blind_ns=timeline.steps.left_out_ns[: timeline.steps.blind],
             marked=timeline.steps.marked,
             ends_early_share=timeline.steps.ends_early_share,
             first_use_share=spent.get("first_use", 0) / wall,

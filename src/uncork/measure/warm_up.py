@@ -35,11 +35,12 @@ class WarmUp(Measurement):
         ledger, steps = rank.ledger, rank.timeline.steps
         total = int(ledger.step_ns.sum())
         used = int(ledger.ns[ledger.causes.index("first_use")].sum()) if "first_use" in ledger.causes else 0
-        enough = steps.marked and len(steps) + len(steps.left_out_ns) >= LEAST_STEPS
+        warm_up_ns = steps.left_out_ns[steps.blind :]
+        enough = steps.marked and len(steps) + len(warm_up_ns) >= LEAST_STEPS
         if not enough and not used:
             raise MissingEvidence("steps")
         # Steps that are left out as warm-up already are before those of the ledger.
-        in_order = np.append(steps.left_out_ns, ledger.step_ns)
+        in_order = np.append(warm_up_ns, ledger.step_ns)
         return cls(
             first_ns=int(in_order[0]),
             others_ns=round(median(in_order[1:])) if enough else None,
