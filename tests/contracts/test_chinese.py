@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from uncork.cli import main
 from uncork.locale import catalogue
 
 ROOT = Path(__file__).parents[2]
@@ -39,3 +40,15 @@ def test_the_catalogue_is_punctuated_as_chinese():
 def test_a_page_is_punctuated_as_chinese(path: Path):
     """Rules' pages, guides and the README."""
     assert faults(path.read_text("utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    ("lang", "labels"),
+    [("zh", ("- 工作量：", "- 注意：", "- 验证：")), ("en", ("- Effort: ", "- Beware: ", "- Check: "))],
+)
+def test_a_manual_page_names_its_points_in_its_language(lang, labels, capsys):
+    """``effort``, ``risk`` and ``check`` are names for programs; people read words."""
+    assert main(["explain", "late-rank", "--lang", lang]) == 0
+    page = capsys.readouterr().out
+    assert all(label in page for label in labels)
+    assert not re.search(r"^- (effort|risk|check): ", page, re.MULTILINE)

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import re
 
 from uncork.cli.output import Subparsers, add_language, use_color, write
 from uncork.errors import UsageError
+
+# The points of a piece of advice, which have the same names on the pages of all languages.
+_POINT = re.compile(r"^- (effort|risk|check): ", re.MULTILINE)
 
 
 def add(verbs: Subparsers[argparse.ArgumentParser]) -> None:
@@ -21,7 +25,7 @@ def add(verbs: Subparsers[argparse.ArgumentParser]) -> None:
 
 def act(arguments: argparse.Namespace) -> int:
     """Print the page: laid out on a terminal, as Markdown in a pipe."""
-    from uncork.locale import default_language
+    from uncork.locale import default_language, say
     from uncork.rules import rules
     from uncork.rules.page import page
 
@@ -32,8 +36,10 @@ def act(arguments: argparse.Namespace) -> int:
         if near:
             raise UsageError("no_rule_but", rule=arguments.rule, near=" / ".join(near))
         raise UsageError("no_rule", rule=arguments.rule)
-    manual = page(rule.folder, rule.id, arguments.lang or default_language())
-    text = f"# {manual.name}\n\n{manual.manual}"
+    lang = arguments.lang or default_language()
+    manual = page(rule.folder, rule.id, lang)
+    body = _POINT.sub(lambda found: f"- {say(lang, f'page.advice.{found[1]}')} ".replace("： ", "："), manual.manual)
+    text = f"# {manual.name}\n\n{body}"
     if use_color():
         from rich.console import Console
         from rich.markdown import Markdown
