@@ -5,6 +5,11 @@ import re
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# A busy machine is no fault of an example.
+settings.register_profile("uncork", deadline=None)
+settings.load_profile("uncork")
 
 ROOT = Path(__file__).parent.parent
 # What a machine may lack even in CI, where everything else that a test skips for is installed.
