@@ -27,6 +27,9 @@ _GRADIENT_BY_HAND = re.compile(r"^aten::\w+_backward(_\w+)?$")
 CHECKPOINT = re.compile(r"^CheckpointFunctionBackward$|torch/utils/checkpoint\.py\(\d+\): (recompute_fn|unpack_hook)")
 MOST_CHECKPOINT_NODES_SHARE = 0.5
 """One checkpoint spans many nodes: 2 % of them held recomputation in the study's recording, a second derivative all."""
+LEAST_IN_CHECKPOINT = 6
+"""Operators that nodes with recomputation hold on average, those of a whole block; nodes with a second derivative have
+one to four. What says itself that it is a checkpoint, or a module's call, needs no count."""
 OPTIMIZER = re.compile(r"^Optimizer\.(step|zero_grad)#")
 PHASES = ("forward", "backward", "recompute", "optimizer", "loading")
 FORWARD, BACKWARD, RECOMPUTE, OPTIMIZE, LOADING = range(5)
@@ -201,7 +204,9 @@ class CallTree:
         again = self.is_op & (self.node >= 0) & ~self._named_node & (self.sequence >= 0) & (self._forward_thread <= 0)
         module = self.timeline.named(MODULE_NAME) & (self.node >= 0)
         # A second derivative (create_graph) numbers the operators of nearly every node, a checkpoint those of one.
-        if len(distinct(self.node[again], len(self.host))[0]) > MOST_CHECKPOINT_NODES_SHARE * self._is_node.sum():
+        nodes = len(distinct(self.node[again], len(self.host))[0])
+        many = nodes > MOST_CHECKPOINT_NODES_SHARE * self._is_node.sum()
+        if many or 1 < nodes > again.sum() / LEAST_IN_CHECKPOINT:
             in_checkpoint = self.inherit(np.where(self.timeline.named(CHECKPOINT), 1, -1)) > 0
             again &= in_checkpoint | (self.inherit(np.where(module, 1, -1)) > 0)
         # The operators below the marked ones carry no mark of their own; a node nested in them is backward again.

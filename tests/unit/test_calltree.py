@@ -265,3 +265,21 @@ steps 1 x 10ms
         "aten::lerp_": "optimizer",
         "aten::add": "forward",
     }
+
+
+def test_a_second_derivative_among_first_ones_is_no_recomputation():
+    """Inner steps of meta-learning build a graph in some backward passes; nothing is computed again."""
+    tree = tree_of("""
+steps 1 x 10ms
+  main 0ms..1ms aten::mm {"Sequence number": 1}
+  main 2ms..3ms autograd::engine::evaluate_function: MmBackward0 {"Sequence number": 1}
+  main 2.1ms..2.9ms MmBackward0 {"Sequence number": 1}
+  main 2.2ms..2.8ms aten::mm {"Sequence number": 2}
+  main 3ms..4ms autograd::engine::evaluate_function: AddBackward0 {"Sequence number": 3}
+  main 3.1ms..3.9ms AddBackward0 {"Sequence number": 3}
+  main 3.2ms..3.8ms aten::add {"Sequence number": 4}
+  main 4ms..5ms autograd::engine::evaluate_function: AddBackward0 {"Sequence number": 5}
+  main 5ms..6ms autograd::engine::evaluate_function: MulBackward0 {"Sequence number": 6}
+  main 6ms..7ms autograd::engine::evaluate_function: MulBackward0 {"Sequence number": 7}
+""")
+    assert not tree.recomputed.any()

@@ -4,7 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from tests.unit.rule_outcomes import outcome
 from uncork import pipeline
+from uncork.findings import NotAssessed
 from uncork.report import Report, finding_texts
 from uncork.rules import rules
 from uncork.testing import sketch
@@ -36,6 +38,41 @@ steps 4 x 10ms
   main 0ms..1ms aten::mm {"Input Dims": [[4096, 4096], [4096, 4096]], "Input type": ["float", "float"]} """
     + "-> stream 7 0.2ms..8.2ms ampere_sgemm_128x64_tn\n"
 )
+
+
+CHECKPOINT = """
+samples process_rss_bytes 1GiB 2GiB
+steps 4 x 10ms
+  main 0ms..2ms aten::mm {"Sequence number": 3}
+  main 2ms..2.4ms aten::add {"Sequence number": 4}
+  main 2.4ms..2.8ms aten::add {"Sequence number": 5}
+  main 3ms..3.5ms autograd::engine::evaluate_function: AddBackward0 {"Sequence number": 5}
+  main 3.5ms..4ms autograd::engine::evaluate_function: AddBackward0 {"Sequence number": 4}
+  main 4ms..9ms autograd::engine::evaluate_function: CheckpointFunctionBackward {"Sequence number": 3}
+  main 4.1ms..8.9ms CheckpointFunctionBackward {"Sequence number": 3}
+  main 4.2ms..6ms aten::linear {"Sequence number": 6}
+  main 4.3ms..5.9ms aten::mm {"Sequence number": 6}
+"""
+
+
+@pytest.mark.parametrize(("ranks", "used"), [(1, 0.25), (2, 0.5), (3, None)])
+def test_recomputation_on_the_cpu_is_held_against_the_hosts_memory(ranks: int, used: float | None):
+    """Each rank holds 2 of 8 GiB, of a host that they may share: three may need their checkpoints."""
+    (one,) = sketch(CHECKPOINT)
+    recordings = [replace(one, rank=rank, host={"memory_bytes": 8 << 30}) for rank in range(ranks)]
+    findings = outcome("redundant-recompute", recordings)
+    assert isinstance(findings, list)
+    if used is None:
+        assert findings == []
+    else:
+        (finding,) = findings
+        assert finding.params["used_share"] == used
+        assert finding.params["free_bytes"] == int((8 << 30) * (1 - used))
+
+
+def test_recomputation_without_known_memory_is_not_assessed():
+    """Nobody knows whether the host has any left."""
+    assert isinstance(outcome("redundant-recompute", sketch(CHECKPOINT)), NotAssessed)
 
 
 def test_the_catalogue_is_there():

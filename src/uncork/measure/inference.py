@@ -37,6 +37,11 @@ class Inference(Measurement):
     step_ns: int
     training: bool | None
 
+    @property
+    def drops_out(self) -> bool:
+        """Return whether dropout is computed though nothing is trained."""
+        return self.forward_only and self.training is not False and self.dropout_ns > 0
+
     @classmethod
     def of(cls, rank: Rank) -> "Inference":
         """Return what of a rank's work belongs to training."""

@@ -5,10 +5,11 @@ from collections import Counter
 import numpy as np
 import numpy.typing as npt
 
-from uncork.calltree import OPTIMIZE, CallTree
-from uncork.events import together
+from uncork.calltree import FORWARD, OPTIMIZE, CallTree
+from uncork.events import Kind, together
 from uncork.findings import Location
 from uncork.measure import Rank
+from uncork.operators import ALLOCATES, operator_class
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
@@ -68,15 +69,22 @@ def busiest_line(rank: Rank) -> tuple[Location, float]:
 
 
 def _turns(tree: CallTree, ops: IntArray) -> float:
-    """Return the most calls of one operator in one module among some, per call of the model around it."""
-    ops = ops[tree.timeline.in_steps[ops] & (tree.phase[ops] != OPTIMIZE)]
+    """Return the most calls of one operator in one module among some, per call of the model around it.
+
+    Views and allocations come with the others' calls, backward operators with the forward ones that they belong to.
+    """
+    table, name = tree.timeline.events, tree.host.name
+    works = ~table.fitting(lambda one: operator_class(one) == "view" or bool(ALLOCATES.match(one)), Kind.CPU_OP)
+    ops = ops[tree.timeline.in_steps[ops] & (tree.phase[ops] != OPTIMIZE) & works[name[ops]]]
+    forward = ops[tree.phase[ops] == FORWARD]
+    ops = forward if len(forward) else ops
     if not len(ops):
         return 0.0
-    _, same = together(tree.module[ops], tree.host.name[ops])
+    _, same = together(tree.module[ops], name[ops])
     most = np.bincount(same)
     in_module = tree.module[ops[same == most.argmax()]][0] >= 0
     above = tree.parent_value(tree.inherit(np.where(tree.is_module, 1, -1)))
-    roots = np.bincount(tree.host.name[tree.is_module & (above < 0) & tree.timeline.in_steps])
+    roots = np.bincount(name[tree.is_module & (above < 0) & tree.timeline.in_steps])
     calls = int(roots.max()) if in_module and len(roots) else 0
     return int(most.max()) / max(calls / max(len(tree.timeline.steps), 1), 1.0)
 

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from uncork.findings import Cost, Evidence, Gain
 from uncork.measure import Ranks
 from uncork.measure.dominant import Dominant, Heavy
+from uncork.measure.inference import Inference
 from uncork.measure.step_ledger import StepLedger
 from uncork.measure.threads import Threads
-from uncork.rules.heavy import in_double, on_device, on_host
+from uncork.rules.heavy import DRAWS, in_double, on_device, on_host
 from uncork.rules.rule import rule
 from uncork.rules.worth import charge, sure
 
@@ -26,8 +27,9 @@ BUSY_SHARE = 0.85
 
 @rule()
 def dominant_operator(
-    dominants: Ranks[Dominant], ledgers: Ranks[StepLedger], threads: Ranks[Threads] | None
-) -> Iterator[Cost]:
+    dominants: Ranks[Dominant], ledgers: Ranks[StepLedger], threads: Ranks[Threads] | None,
+    inferences: Ranks[Inference] | None,
+) -> Iterator[Cost]:  # fmt: skip
     """Yield the operators that dominate, at most three, on the rank where they take most."""
     cost = charge(ledgers, [sum(heavy.ns for heavy in dominant.heaviest) for dominant in dominants])
     dominant, ledger = dominants[cost.place], ledgers[cost.place]
@@ -41,7 +43,10 @@ def dominant_operator(
         share = min(heavy.ns / step_ns, 1.0)
         if share < NEXT_SHARE:
             return
+        if inferences and inferences[cost.place].drops_out and DRAWS.match(heavy.operator.name):
+            continue  # training-mode-in-inference has the whole of it
         operator = heavy.operator
+        advice = on_device(heavy) if dominant.on_device else on_host(heavy, threads[cost.place] if threads else None)
         evidence = [
             Evidence("top_operators_share", together, "share", FEW_OPERATORS_SHARE),
             Evidence("operator_share", share, "share", NEXT_SHARE),
@@ -51,11 +56,11 @@ def dominant_operator(
             evidence.append(Evidence("roofline_share", operator.roofline_share, "share"))
         yield Cost(
             ns_per_step=min(heavy.ns, step_ns),
-            gain=_gain(heavy, share),
+            gain=Gain(0.0, share) if advice == ("kernel",) else _gain(heavy, share),  # it may not be needed at all
             confidence=sure(ledger, 0.9),
             location=operator.location(cost.rank),
             evidence=tuple(evidence),
-            advice=on_device(heavy) if dominant.on_device else on_host(heavy, threads[cost.place] if threads else None),
+            advice=advice,
             params={
                 "op": operator.name, "where": operator.where, "sizes": operator.sizes_text,
                 "calls": operator.calls_per_step,

@@ -20,7 +20,9 @@ def redundant_recompute(recomputes: Ranks[Recompute], ledgers: Ranks[StepLedger]
         return None
     if one.peak_bytes is None or not one.capacity_bytes:
         raise MissingEvidence("memory")
-    used = max(each.peak_bytes or 0 for each in recomputes) / one.capacity_bytes
+    held = [each.peak_bytes or 0 for each in recomputes]
+    # Ranks have a device each; where they share the host's memory, none is told from another's host.
+    used = min((max(held) if one.on_device else sum(held)) / one.capacity_bytes, 1.0)
     if used >= MOST_USED_SHARE:
         return None
     return Cost(
@@ -34,7 +36,7 @@ def redundant_recompute(recomputes: Ranks[Recompute], ledgers: Ranks[StepLedger]
         ),
         params={
             "used_share": used,
-            "free_bytes": one.capacity_bytes - one.peak_bytes,
+            "free_bytes": int(one.capacity_bytes * (1 - used)),
             "where": one.largest.where,
             "op": one.largest.name,
         },
