@@ -69,7 +69,7 @@ def busiest_line(rank: Rank) -> tuple[Location, float]:
 
 
 def _turns(tree: CallTree, ops: IntArray) -> float:
-    """Return the most calls of one operator in one module among some, per call of the model around it.
+    """Return the most calls of one operator in one module among some, per call of the model in the same step.
 
     Views and allocations come with the others' calls, backward operators with the forward ones that they belong to.
     """
@@ -81,12 +81,10 @@ def _turns(tree: CallTree, ops: IntArray) -> float:
     if not len(ops):
         return 0.0
     _, same = together(tree.module[ops], name[ops])
-    most = np.bincount(same)
-    in_module = tree.module[ops[same == most.argmax()]][0] >= 0
     above = tree.parent_value(tree.inherit(np.where(tree.is_module, 1, -1)))
     roots = np.bincount(name[tree.is_module & (above < 0) & tree.timeline.in_steps])
-    calls = int(roots.max()) if in_module and len(roots) else 0
-    return int(most.max()) / max(calls / max(len(tree.timeline.steps), 1), 1.0)
+    calls = int(roots.max()) if len(roots) else 0
+    return int(np.bincount(same).max()) / max(calls / max(len(tree.timeline.steps), 1), 1.0)
 
 
 def of_update(rank: Rank, tree: CallTree) -> BoolArray:

@@ -38,7 +38,8 @@ def late_rank(collectives: Ranks[Collectives], ledger: Ranks[StepLedger]) -> Cos
     number = late.ranks[0]
     place = collectives.numbers.index(number)
     return Cost(
-        ns_per_step=round(late.wait_share * step_ns),
+        # In the unit of all shares, as the verdict counts it: steps without what stood still in them.
+        ns_per_step=round(late.wait_share * float(np.mean([one.mean_step_ns for one in ledger]))),
         gain=Gain(0.5 * late.wait_share, late.wait_share),
         confidence=sure(ledger[place], 0.85),
         location=Location(rank=number),
