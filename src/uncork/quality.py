@@ -233,15 +233,16 @@ def _device_data_missing(counts: RecordingQuality, facts: Facts) -> Quality | No
 
 def _too_short(counts: RecordingQuality, _: Facts) -> Quality | None:
     if counts.first_use_share > MOSTLY_FIRST_USE_SHARE:
-        return Quality("too-short", BLOCKING, counts.first_use_share, {"first_use_share": counts.first_use_share})
+        return Quality("too-short", BLOCKING, counts.first_use_share, {"why": {"too_short.first_use": 1}})
     if counts.device_records:
         few = not counts.marked and counts.device_records < FEW_RECORDS and counts.busy_share <= BUSY_SHARE
     else:
         few = counts.cpu_ops < FEW_RECORDS
     if few:
-        return Quality("too-short", BLOCKING, 1.0, {"first_use_share": counts.first_use_share})
+        work = counts.device_records or counts.cpu_ops
+        return Quality("too-short", BLOCKING, 1.0, {"why": {"too_short.work": work}})
     if counts.marked and len(counts.step_ns) < 2:
-        return Quality("too-short", WARNING, 1.0, {"first_use_share": counts.first_use_share})
+        return Quality("too-short", WARNING, 1.0, {"why": {"too_short.steps": len(counts.step_ns)}})
     if counts.first_use_share > FIRST_USE_TOLD_SHARE:
         return Quality("warm-up-included", WARNING, counts.first_use_share, {"steps": 1})
     return None

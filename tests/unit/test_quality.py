@@ -99,6 +99,17 @@ def test_mostly_first_use_is_too_short() -> None:
     """)
     assert said["too-short"].severity == BLOCKING
     assert said["too-short"].share_affected == pytest.approx(300 / 340)
+    assert say("en", "quality.too-short", said["too-short"].params).endswith("calls that carry a first use.")
+
+
+def test_a_recording_too_short_says_which_way():
+    """One step is one step, and no figure of first uses that it has none of; three operators are three."""
+    (step,) = sketch(SOUND.replace("steps 4", "steps 1"))
+    told = found(step)["too-short"]
+    assert say("en", "quality.too-short", told.params) == "Too short to see what repeats. Steps: 1."
+    assert say("zh", "quality.too-short", told.params) == "记录太短，看不出重复的部分。步数：1。"
+    (few,) = sketch("main 0ms..1ms x3 every 2ms aten::mm")
+    assert say("en", "quality.too-short", found(few)["too-short"].params).endswith("records, in all: 3.")
 
 
 def test_a_long_first_step_is_warm_up() -> None:
