@@ -14,7 +14,7 @@ LOW, HIGH = 0.2, 0.8
 """Part that goes away: of joins in a loop nearly all, of a copy that somebody needs nothing."""
 _ADVICE = {
     "cat": ("join-once", "preallocate"),
-    "stack": ("join-once", "preallocate"),
+    "stack": ("preallocate", "no-copies"),
     "concat": ("join-once", "preallocate"),
     "repeat": ("expand", "no-copies"),
     "tile": ("expand", "no-copies"),
