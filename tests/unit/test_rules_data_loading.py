@@ -231,3 +231,12 @@ def test_starved_in_a_real_recording_names_the_line(shared: Path):
 def test_labelled_recordings_get_their_rule(shared: Path, case: str, rule_id: str, least: float):
     """The rule that people would name finds at least the share that they measured."""
     assert found_in(rule_id, shared / "corpus" / "cases" / case).share >= least
+
+
+@pytest.mark.parametrize(
+    ("function", "stage"), [("loadtxt", "decode"), ("_read", "decode"), ("genfromtxt", "decode"), ("load", "read")]
+)
+def test_numbers_from_text_are_decoded(function: str, stage: str) -> None:
+    """`loadtxt` turns text into numbers, which is work; `load` waits for the disk."""
+    assert stage_of("numpy/lib/_npyio_impl.py", function) == stage
+    assert stage_of("/usr/lib/python3/site-packages/numpy/lib/npyio.py", function) == stage

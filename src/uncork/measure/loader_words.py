@@ -62,6 +62,10 @@ _USER_NAMES: tuple[tuple[str, re.Pattern[str]], ...] = (
 )
 
 
+_PARSES = re.compile(r"numpy/lib/_?npyio\w*\.py: (loadtxt|genfromtxt|fromregex|_read)$")
+"""Text to numbers is work, unlike what else NumPy does with files; `_read` is how `loadtxt` goes about it."""
+
+
 def stage_of(file: str, function: str) -> str:
     """Return what a function does in a loader, or empty where its name does not say.
 
@@ -73,6 +77,8 @@ def stage_of(file: str, function: str) -> str:
     """
     if file and file != "~":
         folded = file.replace("\\", "/")
+        if _PARSES.search(f"{folded}: {function}"):
+            return "decode"
         for stage, pattern in _FILES:
             if pattern.search(folded):
                 return stage
