@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -136,6 +137,17 @@ def test_ranks_of_mpi_share_a_folder(tmp_path: Path) -> None:
     assert [rank.wait(120) for rank in ranks] == [0, 0]
     assert [one.rank for one in readers.read(tmp_path / "run")] == [0, 1]
     assert [path.name for path in sorted((tmp_path / "run").glob("rank*/light*"))] == ["light.trace.json.gz"] * 2
+
+
+@pytest.mark.skipif(shutil.which("mpirun") is None, reason="needs mpirun: apt-get install openmpi-bin")
+def test_ranks_that_mpirun_starts_below_us(tmp_path: Path) -> None:
+    """``uncork run mpirun -n 2 python train.py`` with the real one: both ranks, one folder."""
+    told = {f"OMPI_{name}": "1" for name in ("ALLOW_RUN_AS_ROOT", "ALLOW_RUN_AS_ROOT_CONFIRM")}
+    told["OMPI_MCA_rmaps_base_oversubscribe"] = "1"
+    argv = ["mpirun", "-n", "2", sys.executable, str(HERE / "ddp.py"), f"mpi:{free_port()}"]
+    run = record(tmp_path / "run", argv, cwd=HERE, env=told)
+    assert run.code == 0, run.err
+    assert [(one.rank, one.world_size) for one in readers.read(run.folder)] == [(0, 2), (1, 2)]
 
 
 def test_processes_that_the_program_starts_as_ranks(tmp_path: Path) -> None:

@@ -116,7 +116,7 @@ class Journal:
             "garbage": self.garbage.to_json(),
             "startup": self._startup(),
         }
-        write_json(home / "recording.json", about)
+        write_json(home / "recording.json", about, indent=1 if state["ended"] else None)
         steps = {"columns": ["step", "window", "start_ns", "dur_ns"], "rows": list(self.steps)}
         write_json(home / "steps.json", steps, indent=None)
 

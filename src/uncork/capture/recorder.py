@@ -337,7 +337,7 @@ class Recorder:
             return
         self.journal.remove(self.torch, self.schedule.keep(window))
         if name != "warmup":
-            self._write(ended=False)
+            self._write(ended=False, fresh=False)
 
     def cut_window(self) -> None:
         """End a window inside a step that is too large for it; whole steps are kept, else what there is of one."""
