@@ -70,16 +70,7 @@ def record(
     language = lang or default_language()
     job = job_of(argv)
     _prepare(folder, job)
-    about: dict[str, Any] = {
-        "format": 1,
-        "uncork": __version__,
-        "command": (["-m"] if module else []) + argv,
-        "folder": str(Path.cwd()),
-        "started_ns": time.time_ns(),
-        "pid": os.getpid(),
-        "exit_code": None,
-        "host": settings.host(),
-    }
+    about = _about(argv, module=module)
     if job.rank == 0 or job.leads_host:
         _begin(folder, about)
     note = _arm(folder, language) if options.arm else None
@@ -107,6 +98,20 @@ def record(
             write_json(folder / RunFolder.RECORDING, about)
     shown = 0 if stopped else about["exit_code"]
     return CaptureResult(into, shown, None if stopped else about["signal"], problem, job.rank == 0, stopped)
+
+
+def _about(argv: list[str], *, module: bool) -> dict[str, Any]:
+    """Return what is known of a run before it begins."""
+    return {
+        "format": 1,
+        "uncork": __version__,
+        "command": (["-m"] if module else []) + argv,
+        "folder": str(Path.cwd()),
+        "started_ns": time.time_ns(),
+        "pid": os.getpid(),
+        "exit_code": None,
+        "host": settings.host(),
+    }
 
 
 def _begin(folder: Path, about: dict[str, Any]) -> None:
