@@ -16,7 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from uncork import classes, host_causes, pipeline, quality, readers, timeline, verdict
+from uncork import classes, host_causes, pipeline, quality, readers, steps, timeline, verdict
 from uncork.errors import UncorkError
 from uncork.measure import Measured, device_roofline, losses, measure, step_ledger, waiting
 from uncork.recording import Recording
@@ -25,9 +25,10 @@ Label = Mapping[str, Any]
 Case = tuple[str, Label, list[Recording]]
 """Its name, what is right, its ranks."""
 DOWN, UP = (0.8, 0.67, 0.5, 0.25), (1.25, 1.5, 2.0, 4.0)
-MEASURING = (host_causes, timeline, losses, step_ledger, device_roofline)
+MEASURING = (host_causes, steps, timeline, losses, step_ledger, device_roofline)
 JUDGING = (quality, classes, verdict, waiting)
 """Modules whose numbers decide a verdict: those of the first change what is measured, those of the second do not."""
+MOST_NAMED = 5
 NUMBER = re.compile(r"^([A-Z][A-Z0-9_]*) = [\d.]", re.MULTILINE)
 
 
@@ -90,7 +91,7 @@ def first_wrong(module: ModuleType, name: str, factors: Sequence[float], held: M
                 if not right(label, measured(recordings) if module in MEASURING else ranks)
             ]
             if wrong:
-                return f"× {factor:g}: {', '.join(wrong)}"
+                return f"× {factor:g}: {', '.join(wrong) if len(wrong) <= MOST_NAMED else f'{len(wrong)} cases'}"
     finally:
         for one in places:
             setattr(one, name, before)

@@ -1,7 +1,9 @@
 """Labelled real recordings: the verdict a person would give, and confidence that means something."""
 
 import importlib.util
+import inspect
 import json
+import re
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -94,3 +96,18 @@ def test_a_wrong_answer_is_told_as_such() -> None:
         "no_location": True,
     }
     assert len(list(accuracy.faults(wrong, report))) == 8
+
+
+def test_every_number_that_decides_a_verdict_has_its_reason_and_its_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside each (or below several in a row) stands why; `docs/accuracy.md` says how far each is from a case."""
+    monkeypatch.syspath_prepend(str(BENCH))
+    vary = bench("vary")
+    docs = (BENCH.parents[1] / "docs" / "accuracy.md").read_text("utf-8")
+    told = set(re.findall(r"^\| `([\w.]+)` \| ", docs, re.MULTILINE))
+    wanted = set()
+    for module in (*vary.MEASURING, *vary.JUDGING):
+        source = re.sub(r"(?m)^([A-Z][A-Z0-9_]* = [\d.].*\n)(?=[A-Z][A-Z0-9_]* = [\d.])", "", inspect.getsource(module))
+        wanted |= {f"{module.__name__.removeprefix('uncork.')}.{name}" for name in vary.thresholds(module)}
+        lacks = re.findall(r"(?m)^([A-Z][A-Z0-9_]*) = [\d.].*\n(?!\"\"\")", source)
+        assert lacks == [], module.__name__
+    assert told == wanted

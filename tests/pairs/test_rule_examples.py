@@ -46,6 +46,7 @@ PAIRS = {
     "collect_each_step": Pair("garbage-collection", 0.6),
     "garbage_collection": Pair("garbage-collection", None),  # a few steps wait long for it
     "attention_by_hand": Pair("unfused-attention", 0.8, ("attend",)),
+    "recomputed_for_nothing": Pair("redundant-recompute", None, ("again",)),  # a seventh of the step
     "no_cache": Pair("missing-kv-cache", 0.7, ("forward",)),
     "rows_in_a_loop": Pair("python-loop-over-tensor", 0.6, ("row_by_row",)),
     "dropout_in_inference": Pair("training-mode-in-inference", 0.95, ("predict",)),
@@ -56,6 +57,7 @@ PAIRS = {
     "packed_items": Pair("slow-decode", 0.7, ("decode",)),
     "long_sequences": Pair("quadratic-attention", 0.7, ("forward",)),
     "threads_beyond_cores": Pair("cpu-threads-oversubscribed", None),  # likewise
+    "whole_table_updated": Pair("dense-table-gradient", 0.6, ("train",)),
     "zeros_for_gradients": Pair("zero-grad-not-none", None, ("train",)),  # a twentieth of the step
     "outputs_kept": Pair("host-memory-growth", None),  # costs memory, not time
     "changing_sizes": Pair("recompilation", 0.6),

@@ -153,15 +153,24 @@ def _scaled(line: str, length_us: int) -> str:
     return re.sub(r"(\d+)us", lambda found: f"{int(found[1]) * length_us // STEP_US}us", line)
 
 
+WORK = (
+    "main 0us..{end}us enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__",
+    "main 0us..20us aten::mm -> stream 7 30us..{end}us ampere_sgemm",
+    "main 0us..20us aten::add -> stream 7 30us..{end}us vectorized_elementwise_kernel",
+    "main op 0us..20us c10d::allreduce_ -> stream 7 30us..{end}us ncclDevKernel_AllReduce_Sum_f32",
+    "main 0us..{end}us aten::mm",
+    "main 0us..8us x70 every 10us aten::add",
+)
+"""What fills most of a step: one of each class, and one of two without a device."""
+
+
 @st.composite
 def steady(draw: st.DrawFn) -> tuple[list[str], list[str]]:
     """Return the steps of a job, each as long as the others but for a fifth, and some of them, from either end."""
-    host = draw(st.lists(lines(HOST, ("main", "backward")), min_size=1, max_size=6))
-    device = draw(st.lists(lines(DEVICE, ("stream 7",)), max_size=5))
-    steps = []
-    for length in draw(st.lists(st.integers(800, 1200), min_size=3, max_size=7)):
-        spans = [_scaled(one, length) for one in [*host, *device]]
-        steps.append("\n".join([f"steps 1 x {length}us", *spans]))
+    step = [f"  {draw(st.sampled_from(WORK)).format(end=draw(st.integers(600, 950)))}"]
+    step += draw(st.lists(lines(HOST, ("main", "backward")), max_size=2))
+    lengths = draw(st.lists(st.integers(800, 1200), min_size=3, max_size=7))
+    steps = ["\n".join([f"steps 1 x {length}us", *(_scaled(line, length) for line in step)]) for length in lengths]
     some = draw(st.integers(1, len(steps)))
     return steps, steps[:some] if draw(st.booleans()) else steps[-some:]
 
