@@ -294,7 +294,7 @@ steps 4 x 10ms
 
 
 def test_a_loop_costs_its_backward_pass_too():
-    """100 turns of 50 µs forward and of 20 µs backward: without the loop both 5 and 2 ms go."""
+    """100 turns of 50 µs forward and of 20 µs backward, 10 µs apart: without the loop 5, 2 and 1 ms go."""
     report = report_of("""
 with stacks
 steps 4 x 10ms
@@ -303,7 +303,7 @@ steps 4 x 10ms
   main 20us..50us x100 every 50us aten::add {"Sequence number": 8}
   main 5.5ms..5.52ms x100 every 30us autograd::engine::evaluate_function: SelectBackward0 {"Sequence number": 7}
 """)
-    assert finding(report, "python-loop-over-tensor").cost_ns_per_step == 7_000_000
+    assert finding(report, "python-loop-over-tensor").cost_ns_per_step == pytest.approx(7_990_000)  # 99 gaps
 
 
 def test_attention_in_one_function_is_told_apart_by_the_window_with_shapes():

@@ -75,7 +75,10 @@ def _time_ns(part: Operator, on_device: bool) -> int:
 
 def _shapes(part: Operator) -> list[list[int]]:
     """Return the sizes of an operator's inputs as far as each is one tensor, in order."""
-    shapes = json.loads(part.shapes) if part.shapes else []
+    try:
+        shapes = json.loads(part.shapes or "[]")
+    except ValueError:  # long lists of tensors are kept in part
+        return []
     flat = []
     for one in shapes:
         if not isinstance(one, list) or not all(isinstance(size, int) for size in one):

@@ -67,7 +67,7 @@ class Loops(Measurement):
             ops=_calls(parts),
             model_ops=_calls(model),
             ops_share=_calls(in_loop) / max(_calls(operator_parts(rank)), 1.0),
-            host_ns=sum(part.cpu_self_ns for part in in_loop),
+            host_ns=sum(part.cpu_usual_ns for part in in_loop),
             largest=max(taking, key=lambda part: part.calls, default=None),
             known_place=most is not None,
             step_ns=table.step_ns,

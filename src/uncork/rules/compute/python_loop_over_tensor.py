@@ -28,8 +28,8 @@ def python_loop_over_tensor(loops: Ranks[Loops], ledgers: Ranks[StepLedger]) -> 
         exposed_ns = ledger.mean_ns(*_EXPOSED) if ledger.on_device else ledger.mean_step_ns
         least = LEAST_MODEL_CALLS if one.model_ops else LEAST_TAKES
         is_loop = one.known_place and one.takes >= max(least, one.ops / MOST_OPS_PER_TAKE)
-        python_ns = ledger.mean_ns("py_short", "py_stack") * one.ops_share
-        values.append(min(one.host_ns + python_ns, exposed_ns) if is_loop else 0)
+        between_ns = ledger.mean_ns("py_short") * one.ops_share  # the short gaps go with the calls around them
+        values.append(min(one.host_ns + between_ns, exposed_ns) if is_loop else 0)
     cost = charge(ledgers, values)
     loop, ledger = loops[cost.place], ledgers[cost.place]
     if not cost.notable or loop.largest is None:
