@@ -67,7 +67,8 @@ class ElementwiseRuns(Measurement):
         if not len(outer):
             raise MissingEvidence("host")
         fits = timeline.named(ELEMENTWISE, Kind.CPU_OP)[outer]
-        same = fits[1:] & fits[:-1]
+        step = timeline.steps.at(timeline.host.start_ns[outer])
+        same = fits[1:] & fits[:-1] & (step[1:] == step[:-1])
         begin = np.flatnonzero(fits & np.concatenate([[True], ~same]))
         finish = np.flatnonzero(fits & np.concatenate([~same, [True]]))
         long = finish - begin + 1 >= LEAST_RUN
