@@ -238,6 +238,22 @@ def test_only_quick_steps_get_a_third_pass(step_ns: int, events: int, passes: in
     assert max(stage.number for stage in plan.stages(CaptureOptions(), loader_depth=0, aligned=True)) == 2
 
 
+@pytest.mark.parametrize(("loop_s", "begins"), [(39, False), (41, True)])
+def test_windows_of_slow_steps_cost_what_they_last(monkeypatch, loop_s: int, *, begins: bool) -> None:
+    """Of steps of 2 s a light window of 4 s takes three (its least), a deep one one: 0.6 s each, 3 % of 40 s."""
+    clock_ns = [0]
+    monkeypatch.setattr("uncork.capture.schedule.time", SimpleNamespace(perf_counter_ns=lambda: clock_ns[0]))
+    schedule = Schedule(CaptureOptions())
+    schedule.begin(SimpleNamespace(), {})
+    while schedule.take_next(0) is not None:
+        pass
+    for name, stop_ns in (("light", 200_000_000), ("functions", 0), ("deep", 600_000_000)):
+        facts = {"events": 10_000, "stop_ns": stop_ns}
+        schedule.keep(Window(Stage(name, 1, 1, 0), 1, 0, step_ns=[2_000_000_000], facts=facts))
+    clock_ns[0] = loop_s * 1_000_000_000
+    assert (schedule.take_next(40) is not None) == begins
+
+
 def test_windows_of_another_loop_replace_the_first_ones() -> None:
     """Once the new loop has a light window, the deep one and the functions of the old loop are worthless."""
     schedule = Schedule(CaptureOptions())

@@ -1,5 +1,6 @@
 """Schedule: which window comes next and how it observes, from what the windows before it found."""
 
+import math
 import sys
 import time
 from dataclasses import replace
@@ -177,10 +178,17 @@ class Schedule:
         if self._world > 1:
             return steps_seen >= plan.SECOND_PASS_STEP
         ahead = [one for one in self._ahead if one.number == number and one.name in FILES]
-        cost_ns = sum(self._per_step(one.name, "stop_ns") * one.most for one in ahead)
+        cost_ns = sum(self._per_step(one.name, "stop_ns") * self._steps_of(one) for one in ahead)
         loop_ns = time.perf_counter_ns() - self._loop_ns
         is_cheap = self._options.then_exit or cost_ns <= plan.SECOND_PASS_SHARE * loop_ns
         return steps_seen >= plan.SECOND_PASS_LEAST and is_cheap
+
+    def _steps_of(self, stage: Stage) -> int:
+        """Return how many steps a window will last: long ones fill its time before their number is full."""
+        found = self.windows.get(stage.name)
+        step_ns = sum(found.step_ns) / len(found.step_ns) if found and found.step_ns else 0
+        in_time = math.ceil(stage.target_ns / step_ns) if step_ns and stage.target_ns else stage.most
+        return min(stage.most, max(stage.least, in_time))
 
     def _per_step(self, window: str, fact: str) -> float:
         """Return a figure of a finished window per step, 0 where it is not known."""
