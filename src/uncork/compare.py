@@ -87,6 +87,8 @@ class Comparison:
         measured_without_profiler: Both step times come from steps no profiler watched.
         watched: The step that ledger and operators describe, where it moved otherwise than the step time.
         beside_share: Share of the time that passed between the steps before and after, where that is worth telling.
+        others_share: Share of the cores that other programs took before and after, where that is worth telling.
+        peak_bytes: Memory at the peak before and after, None where it is not known.
         scaling: What more ranks brought, where only their number differs and step times are known.
         unlike: What differs beside the change (``device processor program ranks``), before and after.
         verdict: Bottleneck before and after.
@@ -103,6 +105,8 @@ class Comparison:
     measured_without_profiler: bool
     watched: Change | None
     beside_share: tuple[float, float]
+    others_share: tuple[float, float]
+    peak_bytes: tuple[int | None, int | None]
     scaling: Scaling | None
     unlike: tuple[tuple[str, str, str], ...]
     verdict: tuple[Bottleneck, Bottleneck]
@@ -181,7 +185,9 @@ def compare(before: Report, after: Report) -> Comparison:
         noise_share=_noise_share(was_step, now_step),
         measured_without_profiler=bare,
         watched=_watched(before, after, step, _noise_share(was_step, now_step)) if bare else None,
-        beside_share=(_beside(before), _beside(after)),
+        beside_share=(_affected(before, "between-steps"), _affected(after, "between-steps")),
+        others_share=(_affected(before, "machine-busy"), _affected(after, "machine-busy")),
+        peak_bytes=((before.memory or {}).get("peak_bytes"), (after.memory or {}).get("peak_bytes")),
         scaling=_scaling(before.run, after.run, step) if {what for what, *_ in unlike} == {"ranks"} else None,
         unlike=unlike,
         verdict=(before.verdict.bottleneck, after.verdict.bottleneck),
@@ -214,9 +220,9 @@ def _watched(before: Report, after: Report, step: Change, noise_share: float | N
     return watched if watched.difference_ns * step.difference_ns < 0 or apart > chance else None
 
 
-def _beside(report: Report) -> float:
-    """Return the share of the time that passed between the steps, 0 where nothing was told of it."""
-    return max((one.share_affected or 0.0 for one in report.quality if one.id == "between-steps"), default=0.0)
+def _affected(report: Report, issue: str) -> float:
+    """Return the share that a limit of the recording affects, 0 where nothing was told of it."""
+    return max((one.share_affected or 0.0 for one in report.quality if one.id == issue), default=0.0)
 
 
 def _scaling(before: Mapping[str, Any], after: Mapping[str, Any], step: Change) -> Scaling | None:
@@ -341,6 +347,8 @@ def to_json(comparison: Comparison, lang: str) -> dict[str, Any]:
         "measured_without_profiler": comparison.measured_without_profiler,
         "recorded_step": comparison.watched and asdict(comparison.watched),
         "beside_share": {"before": comparison.beside_share[0], "after": comparison.beside_share[1]},
+        "others_share": {"before": comparison.others_share[0], "after": comparison.others_share[1]},
+        "peak_bytes": {"before": comparison.peak_bytes[0], "after": comparison.peak_bytes[1]},
         "scaling": comparison.scaling
         and {**asdict(comparison.scaling), "efficiency_share": comparison.scaling.efficiency_share},
         "unlike": [dict(zip(("what", "before", "after"), one, strict=True)) for one in comparison.unlike],

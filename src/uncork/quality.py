@@ -268,8 +268,11 @@ def _blind_steps(counts: RecordingQuality, _: Facts) -> Quality | None:
     return Quality("first-steps-lost", WARNING, left_out / (left_out + int(counts.step_ns.sum())), params)
 
 
-def _no_steps(counts: RecordingQuality, _: Facts) -> Quality | None:
-    return None if counts.marked else Quality("no-steps", WARNING, 1.0)
+def _no_steps(counts: RecordingQuality, facts: Facts) -> Quality | None:
+    if counts.marked:
+        return None
+    cut = facts.run is not None and "window-cut" in facts.run.notes
+    return Quality("step-cut" if cut else "no-steps", WARNING, 1.0)
 
 
 def _no_cpu_ops(counts: RecordingQuality, _: Facts) -> Quality | None:

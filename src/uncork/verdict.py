@@ -286,6 +286,7 @@ def _confidence(job: Job, share: float, quality: Sequence[Quality]) -> float:
 
 _DOUBT = {
     "no-steps": 0.95,
+    "step-cut": 0.95,
     "too-short": 0.8,
     "warm-up-included": 0.97,
     "no-launch-links": 0.95,

@@ -162,9 +162,9 @@ def test_a_report_whose_sections_are_none_is_incomplete(tmp_path, capsys, sectio
     assert "no complete uncork report" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("share", ["nan", "inf", "nan%"])
+@pytest.mark.parametrize("share", ["nan", "inf", "nan%", "5"])
 def test_a_gate_that_could_never_fail_is_refused(tmp_path, capsys, share):
-    """No step is slower by more than NaN."""
+    """No step is slower by more than NaN, and who writes 5 means 5 %, not five times."""
     folder = str(_run_folder(tmp_path / "run", {}))
     assert main(["compare", folder, folder, "--fail-if-slower", share]) == 2
     assert "is no share" in capsys.readouterr().err

@@ -254,3 +254,22 @@ def test_what_passes_between_the_steps_is_said_beside_their_times():
     text = render_comparison(compare(before, starved_report()), "en", width=200)
     assert "Step times are without what passes between the steps: 80 % of the time before, 0 % after." in text
     assert "between the steps" not in render_comparison(compare(starved_report(), starved_report()), "en", width=200)
+
+
+def test_other_programs_are_said_beside_step_times():
+    """Chance, as told from one run's steps, knows nothing of a machine that was busy in the other."""
+    busy = replace(starved_report(), quality=(Quality("machine-busy", "warning", 0.5, {"others_share": 0.5}),))
+    text = render_comparison(compare(starved_report(), busy), "en", width=200)
+    assert "Other programs took 0 % of the machine's cores before, 50 % after" in text
+    assert "Other programs" not in render_comparison(compare(starved_report(), starved_report()), "en", width=200)
+
+
+def test_two_snapshots_are_compared_by_their_peaks():
+    """Without step times on either side the peaks are what changed: 2 GiB, then 1."""
+    before, after = (
+        replace(with_step(starved_report(), 0), run={}, memory={"peak_bytes": gib << 30}) for gib in (2, 1)
+    )
+    text = render_comparison(compare(before, after), "en", width=200)
+    assert "memory at the peak 2.00 GiB → 1.00 GiB" in text
+    assert "noise" not in text
+    assert "step times under" not in text

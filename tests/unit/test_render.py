@@ -87,6 +87,17 @@ def test_markdown_shows_hostile_names_as_text():
     assert "<b>" not in text
 
 
+def test_a_gain_of_nothing_is_no_figure():
+    """Three hundred-thousandths of a step would read −0.0 %, on the page too."""
+    report = starved_report()
+    (finding, *_) = report.findings
+    tiny = replace(report, findings=(replace(finding, gain=Gain(0.0, 0.00003)),))
+    for form in ("terminal", "html"):
+        text = renderers()[form](tiny, Options(lang="en"))
+        assert "−0.0 %" not in text
+    assert "gain not estimated" in text
+
+
 def test_markdown_says_what_each_finding_is_worth():
     """30 to 55 % of the step, as in the terminal; memory freed where no time is; nothing where neither is known."""
     report = starved_report()

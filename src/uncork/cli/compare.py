@@ -92,6 +92,6 @@ def _share(text: str | None) -> float | None:
         share = float(text[:-1]) / 100 if text.endswith("%") else float(text)
     except ValueError:
         share = math.nan
-    if not math.isfinite(share):  # a gate that could never fail
+    if not math.isfinite(share) or (share >= 1 and "%" not in text):  # a gate that could never fail; "5" for 5 %
         raise UsageError("no_share", text=text)
     return share

@@ -63,6 +63,11 @@ def comparison_notes(comparison: Comparison, lang: str) -> str:
     if None not in comparison.busy_share:
         shares = [format_share(share) for share in comparison.busy_share if share is not None]
         notes.append(say(lang, "compare.busy", {"before": shares[0], "after": shares[1]}))
+    if all(comparison.peak_bytes):
+        was_bytes, now_bytes = comparison.peak_bytes
+        notes.append(say(lang, "compare.peak", {"before_bytes": was_bytes, "after_bytes": now_bytes}))
+    if comparison.step_change_share is None:
+        return " · ".join(notes)
     if comparison.noise_share is None:
         notes.append(say(lang, "compare.noise_unknown"))
     else:
@@ -81,6 +86,9 @@ def comparison_cautions(comparison: Comparison, lang: str) -> Iterator[str]:
             for what, was, now in comparison.unlike
         ]
         yield say(lang, "compare.unlike", {"what": say(lang, "ui.comma").join(parts)})
+    if any(comparison.others_share):
+        was_share, now_share = comparison.others_share
+        yield say(lang, "compare.others", {"before_share": was_share, "after_share": now_share})
     if any(comparison.beside_share):
         was_share, now_share = comparison.beside_share
         yield say(lang, "compare.beside", {"before_share": was_share, "after_share": now_share})

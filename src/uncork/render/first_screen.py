@@ -12,7 +12,7 @@ from uncork.findings import Evidence, Finding, Location
 from uncork.locale import say
 from uncork.measure.views.names import printable
 from uncork.render.evidence import view_of
-from uncork.render.tables import place, saved_memory, step_facts
+from uncork.render.tables import NOTHING_SHARE, place, saved_memory, step_facts
 from uncork.report import LedgerEntry, Report, finding_texts, spell
 from uncork.units import format_ns, format_quantity, format_share
 
@@ -222,7 +222,7 @@ def _finding(number: int, finding: Finding, report: Report, lang: str) -> Iterat
 def _gain(finding: Finding, report: Report, lang: str) -> str:
     """Return what the finding is worth, as a range of time and of the step."""
     low, high = finding.gain.low, finding.gain.high
-    if high <= 0:
+    if high < NOTHING_SHARE:
         saved = saved_memory(finding, " … ")
         return f"<b>{shown(saved)}</b>" if saved else f"<span>{shown(say(lang, 'page.no_gain'))}</span>"
     step_ns = report.run.get("step_ns") or 0

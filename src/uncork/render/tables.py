@@ -16,6 +16,8 @@ Row = Mapping[str, Any]
 
 _OTHERWISE_SHARE = 0.1
 """Recorded steps that last this much longer or shorter than those without a profiler are told beside them."""
+NOTHING_SHARE = 0.0005
+"""A gain below this would read "−0.0 %": it counts as not estimated."""
 
 # Columns by table, most telling first; a column without any value in the rows is left out.
 COLUMNS: dict[str, tuple[str, ...]] = {
@@ -177,7 +179,7 @@ def step_facts(run: Mapping[str, Any], lang: str) -> list[str]:
 def gain(finding: Finding) -> str:
     """Return what a finding is worth as a range of the step, else the memory it frees; nothing where not estimated."""
     low, high = finding.gain.low, finding.gain.high
-    if high <= 0:
+    if high < NOTHING_SHARE:
         return saved_memory(finding)
     if format_share(low) == format_share(high):
         return f"−{format_share(high)}"

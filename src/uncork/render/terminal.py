@@ -139,7 +139,7 @@ def _ledger(report: Report, options: Options) -> Iterator[RenderableType]:
         if entry.share < _SMALL_CAUSE and not options.verbose:
             small.append(entry)
             continue
-        bar = Text("█" * max(1, round(room * entry.share / largest)))
+        bar = Text("█" * max(entry.share >= _SMALL_CAUSE, round(room * entry.share / largest)))
         bar.stylize(COLORS[entry.bottleneck] if entry.bottleneck else "#999999")
         name = Text(say(options.lang, f"cause.{entry.cause}"), overflow="ellipsis")
         table.add_row(name, format_ns(entry.ns_per_step), format_share(entry.share), bar)
