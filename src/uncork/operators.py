@@ -133,6 +133,7 @@ INPUT_OUTPUT_REGION = re.compile(r"checkpoint.*(save|load|writ)|(save|load|writ)
 LAUNCH_CALL = re.compile(r"launch|ModuleLoad|EnqueueKernel|enqueueCommand|ExecuteCommandList", re.IGNORECASE)
 KERNEL_CALL = re.compile(r"^(cuda|cu|hip)\w*(?<!Graph)Launch(?!\w*Host)")
 """Calls that start one kernel each, with a record of its own."""
+CAPTURE_CALL = re.compile(r"StreamBeginCapture|StreamEndCapture")
 COPY_CALL = re.compile(r"memcpy|aclrtMemcpy", re.IGNORECASE)
 WAIT_CALL = re.compile(r"synchronize|syncStreams|aclrtSynchronize|StreamWaitValue|zeEventHostSync", re.IGNORECASE)
 ALLOCATOR_CALL = re.compile(

@@ -13,7 +13,7 @@ from uncork.events import DEVICE_KINDS, EventTable, Kind, NameTest
 from uncork.intervals import Intervals, contains, covered_ns, intervals, total_ns
 from uncork.kernels import kernel_classes
 from uncork.nesting import HostSlices, nest
-from uncork.operators import AUTOGRAD, KERNEL_CALL, LOADER_FRAME, is_loader
+from uncork.operators import AUTOGRAD, CAPTURE_CALL, KERNEL_CALL, LOADER_FRAME, is_loader
 from uncork.recording import Recording
 from uncork.records import dataclass
 from uncork.steps import Steps, count_blind, without_warm_up
@@ -246,9 +246,20 @@ class Timeline:
         steps = replace(steps, left_out_ns=tuple((end - start)[:blind].tolist()), blind=blind)
         return without_warm_up(steps, covered_ns(self.loader_waits, steps.start_ns, steps.end_ns))
 
+    @cached_property
+    def captured(self) -> BoolArray:
+        """Return which host slices lie between the two ends of a graph's capture: what they launch does not run."""
+        host = self.host
+        bounds = np.flatnonzero(self.named(CAPTURE_CALL, Kind.RUNTIME))
+        inside = np.zeros(len(host), bool)
+        for track in set(host.track[bounds].tolist()):
+            when = np.sort(host.start_ns[bounds[host.track[bounds] == track]])
+            inside |= (host.track == track) & (np.searchsorted(when, host.start_ns, side="right") % 2 == 1)
+        return inside
+
     def _blind(self, start: IntArray, end: IntArray) -> int:
         """Return how many first steps have lost all their kernels, as where a profiler's device side begins late."""
-        launched = self.named(KERNEL_CALL, Kind.RUNTIME)
+        launched = self.named(KERNEL_CALL, Kind.RUNTIME) & ~self.captured
         recorded = np.zeros(len(self.host), bool)
         recorded[self.device.launch[self.device.launch >= 0]] = True
         return count_blind(start, end, self.host.start_ns[launched], recorded[launched])

@@ -214,6 +214,13 @@ def test_first_steps_that_lost_all_their_kernels_are_left_out() -> None:
     assert covered_ns(found.device_busy, *found.window) == 24 * MS
 
 
+def test_a_step_that_captures_a_graph_has_lost_nothing() -> None:
+    """What a capture launches runs when the graph is replayed, so no kernel of it is missed: all five steps stay."""
+    bounds = "  main runtime 1.1ms..1.15ms cudaStreamBeginCapture\n      main runtime 1.8ms..1.9ms cudaStreamEndCapture\n"
+    found = timeline(BLIND.replace("    steps 3", "    " + bounds + "    steps 3"))
+    assert (len(found.steps), found.steps.blind) == (5, 0)
+
+
 def test_steps_are_blind_only_at_the_beginning_and_where_others_see() -> None:
     """A step that launches nothing ends the blind ones; where no kernel at all is recorded, none is left out."""
     start, end = np.array([0, 10, 20, 30]), np.array([10, 20, 30, 40])

@@ -25,12 +25,11 @@ _ALWAYS_CALLS = {
     "aten::item": "aten::_local_scalar_dense",
 }
 """Operator → the one that its implementation in PyTorch always calls directly (native_functions and their kernels)."""
-_CAPTURE = re.compile(r"StreamBeginCapture|StreamEndCapture")
 
 
 def lost_kernels_share(timeline: Timeline) -> float:
     """Return the share of kernel launches without a kernel; 1 where kernels were launched and none is recorded."""
-    launches = _calls(timeline, KERNEL_CALL) & ~_captured(timeline)
+    launches = _calls(timeline, KERNEL_CALL) & ~timeline.captured
     if not launches.any() or not len(timeline.device):
         return 0.0
     if not (timeline.device.kind == Kind.KERNEL).any():
@@ -40,7 +39,7 @@ def lost_kernels_share(timeline: Timeline) -> float:
 
 def lost_share(timeline: Timeline) -> float:
     """Return the share of launches and copies without a device record; 0 where no record is linked at all."""
-    return _without_record(timeline, _calls(timeline, KERNEL_CALL, COPY_CALL) & ~_captured(timeline))
+    return _without_record(timeline, _calls(timeline, KERNEL_CALL, COPY_CALL) & ~timeline.captured)
 
 
 def hollow_share(timeline: Timeline) -> float:
@@ -83,17 +82,6 @@ def _calls(timeline: Timeline, *patterns: re.Pattern[str]) -> BoolArray:
     for pattern in patterns:
         found |= timeline.named(pattern, Kind.RUNTIME)
     return found
-
-
-def _captured(timeline: Timeline) -> BoolArray:
-    """Return which host slices lie between the two ends of a graph's capture: what they launch does not run."""
-    host = timeline.host
-    bounds = np.flatnonzero(_calls(timeline, _CAPTURE))
-    inside = np.zeros(len(host), bool)
-    for track in set(host.track[bounds].tolist()):
-        when = np.sort(host.start_ns[bounds[host.track[bounds] == track]])
-        inside |= (host.track == track) & (np.searchsorted(when, host.start_ns, side="right") % 2 == 1)
-    return inside
 
 
 def _without_record(timeline: Timeline, launches: BoolArray) -> float:
