@@ -244,6 +244,13 @@ def test_r1_7_what_the_driver_says_and_the_recording_does_not_is_told():
     assert "sources-disagree" not in checked("0.8 0.8", "3GiB 3GiB 3GiB")
 
 
+def test_r1_7_a_device_less_idle_without_the_profiler_is_the_same_work():
+    """Kernels of 0.4 s fill 80 % of an unobserved step of 0.5 s, 40 % of the recorded one: 80 % sampled agree."""
+    text = CHECKED.format(busy="0.8 0.8 0.8 0.8", used="3GiB 3GiB 3GiB")
+    assert "sources-disagree" in found(*sketch(text))
+    assert "sources-disagree" not in found(*sketch(text.replace("steps", "window baseline 5 x 500ms\nsteps", 1)))
+
+
 def test_r1_7_memory_beyond_the_allocators_is_somebody_elses():
     """Used 12 GiB, reserved 2: ten belong to others, more than a context and libraries take."""
     params = checked("0.4 0.4 0.4", "3GiB 12GiB 12GiB")["memory-of-others"].params

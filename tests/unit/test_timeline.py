@@ -216,8 +216,8 @@ def test_first_steps_that_lost_all_their_kernels_are_left_out() -> None:
 
 def test_a_step_that_captures_a_graph_has_lost_nothing() -> None:
     """What a capture launches runs when the graph is replayed, so no kernel of it is missed: all five steps stay."""
-    bounds = "  main runtime 1.1ms..1.15ms cudaStreamBeginCapture\n      main runtime 1.8ms..1.9ms cudaStreamEndCapture\n"
-    found = timeline(BLIND.replace("    steps 3", "    " + bounds + "    steps 3"))
+    begin, end = "main runtime 1.1ms..1.15ms cudaStreamBeginCapture", "main runtime 1.8ms..1.9ms cudaStreamEndCapture"
+    found = timeline(BLIND.replace("    steps 3", f"      {begin}\n      {end}\n    steps 3"))
     assert (len(found.steps), found.steps.blind) == (5, 0)
 
 
