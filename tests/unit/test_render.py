@@ -7,7 +7,7 @@ import pytest
 
 from tests.unit.reports import starved_report
 from uncork.errors import UsageError
-from uncork.findings import Bottleneck, Gain, Message
+from uncork.findings import Bottleneck, Gain, Message, Quality
 from uncork.locale import say
 from uncork.pipeline import analyze_recordings
 from uncork.render import Options, renderers
@@ -85,6 +85,28 @@ def test_markdown_shows_hostile_names_as_text():
     text = renderers()["markdown"](starved_report(), Options(top=5))
     assert "aten::add\\|&lt;b>" in text
     assert "<b>" not in text
+
+
+@pytest.mark.parametrize("form", ["terminal", "markdown"])
+def test_no_name_adds_a_line(form: str):
+    """A device, an operator and a file whose names hold line ends would pass for lines of the report's own."""
+    name = "A100\n NONE  All is well <b>"
+    report = starved_report()
+    row = {**report.tables["operators"][0], "name": name, "file": f"/{name}.py", "module": name}
+    (finding, *others) = report.findings
+    finding = replace(finding, location=replace(finding.location, module=name, file=None))
+    lacks = Quality("device-data-missing", "blocking", 1.0, {"launches": 3, "device": name})
+    hostile = replace(
+        report,
+        run={**report.run, "on_device": True, "devices": [{"name": name}], "versions": {"torch": name}},
+        tables={"operators": [row]},
+        quality=(lacks,),
+        findings=(finding, *others),
+    )
+    text = renderers()[form](hostile, Options(verbose=True, width=400))
+    assert "All is well" in text
+    assert [line for line in text.splitlines() if line.lstrip("| ").startswith(("NONE", "All is well"))] == []
+    assert form == "terminal" or [line for line in text.splitlines() if line.startswith("- ⚠") and "<b>" in line] == []
 
 
 def test_a_gain_of_nothing_is_no_figure():

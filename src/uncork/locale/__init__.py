@@ -39,9 +39,10 @@ def say(lang: str, key: str, params: Mapping[str, object] | None = None) -> str:
 def fill(template: str, params: Mapping[str, object]) -> str:
     """Return a template with ``{name}`` replaced by its parameter, numbers spelt by the unit in the name.
 
-    Braces that name no parameter stay as they are, so code snippets need no escapes.
+    Braces that name no parameter stay as they are, so code snippets need no escapes. A parameter stays on its line: a
+    name from a recording can add none to a text or to code.
     """
-    texts = format_quantities(params)
+    texts = {name: " ".join(text.splitlines()) for name, text in format_quantities(params).items()}
     return _PLACEHOLDER.sub(lambda found: texts.get(found[1], found[0]), template)
 
 

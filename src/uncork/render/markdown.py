@@ -25,7 +25,7 @@ def _lines(report: Report, options: Options) -> Iterator[str]:
     yield say(lang, "ui.confidence", {"confidence_share": verdict.confidence})
     for issue in report.quality:
         if issue.severity != "info":
-            yield f"- ⚠ {say(lang, f'quality.{issue.id}', issue.params)}"
+            yield f"- ⚠ {escape(say(lang, f'quality.{issue.id}', issue.params))}"
     if lines := report.to_record(lang):
         yield f"\n{say(lang, 'ui.to_record')}\n"
         yield from (f"- {escape(line)}" for line in lines)

@@ -9,6 +9,7 @@ from uncork.compare import quiet_steps
 from uncork.errors import UsageError
 from uncork.findings import Finding, Location
 from uncork.locale import say
+from uncork.measure.views.names import printable
 from uncork.report import Report
 from uncork.units import format_bytes_range, format_quantity, format_share
 
@@ -121,16 +122,16 @@ def cell(row: Row, column: str) -> str:
     if column == "place":
         return _short_place(row.get("file"), row.get("line"))
     if column == "name":
-        return _CXX_NOISE.sub("", str(row.get("name", "")))
+        return printable(_CXX_NOISE.sub("", str(row.get("name", ""))))
     value = row.get(column)
-    return "" if value is None else format_quantity(column, value)
+    return "" if value is None else printable(format_quantity(column, value))
 
 
 def _short_place(file: str | None, line: int | None) -> str:
     """Return ``model.py:41`` for a table's narrow column; built-in functions have no place."""
     if not file or file == "~":
         return ""
-    name = file.replace("\\", "/").rsplit("/", 1)[-1]
+    name = printable(file.replace("\\", "/").rsplit("/", 1)[-1])
     return f"{name}:{line}" if line else name
 
 
@@ -150,7 +151,7 @@ def where(location: Location) -> list[str]:
     parts = [place(location.file, location.line, location.function), location.module or "", location.op or ""]
     if location.rank is not None:
         parts.append(f"rank {location.rank}")
-    return [part for part in parts if part]
+    return [printable(part) for part in parts if part]
 
 
 def saved_memory(finding: Finding, between: str = "…") -> str:

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from uncork.findings import CLASSES, Bottleneck, Finding
 from uncork.locale import say
+from uncork.measure.views.names import printable
 from uncork.render import Options
 from uncork.render.controls import print_parts
 from uncork.render.memory_text import memory_parts
@@ -99,9 +100,11 @@ def _facts(report: Report, options: Options) -> Text:
     if len(run.get("ranks", ())) > 1:
         facts.append(say(lang, "ui.ranks", {"ranks": len(run["ranks"])}))
     device = next((one["name"] for one in run.get("devices", ()) if one["name"]), None)
-    facts.append(device if device and run.get("on_device") else "CPU" if run.get("on_device") is False else "")
+    facts.append(
+        printable(device) if device and run.get("on_device") else "CPU" if run.get("on_device") is False else ""
+    )
     if "torch" in run.get("versions", {}):
-        facts.append(f"torch {run['versions']['torch']}")
+        facts.append(printable(f"torch {run['versions']['torch']}"))
     return Text(" · ".join(fact for fact in facts if fact), style="dim")
 
 
