@@ -137,6 +137,20 @@ def test_usage_errors_exit_2(capsys):
     assert caught.value.code == 2
 
 
+def test_the_bare_command_shows_where_to_start(capsys):
+    """Who types `uncork` alone asks for help; a script that lost its verb still fails."""
+    with pytest.raises(SystemExit) as caught:
+        main([])
+    assert caught.value.code == 2
+    assert "start here:" in capsys.readouterr().err
+
+
+def test_the_manual_shows_no_names_for_programs(capsys):
+    """The first advice of `starved` is named workers in its page; people read its title alone."""
+    assert main(["explain", "starved", "--lang", "en"]) == 0
+    assert "\n### Load in worker processes" in capsys.readouterr().out
+
+
 def test_the_language_stands_before_or_after_the_verb(capsys: pytest.CaptureFixture[str]) -> None:
     """``uncork --lang zh rules`` and ``uncork rules --lang zh`` say the same; of two, the verb's own counts."""
     told = []

@@ -53,6 +53,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     atexit.register(gc.freeze)
     try:
         words = sys.argv[1:] if argv is None else argv
+        if not words:
+            parser().exit(2, parser().format_help())
         verb = next((word for word in words if not word.startswith("-")), "")
         arguments = parser([verb] if verb in VERBS else VERBS).parse_args(words)
         code: int = arguments.act(arguments)

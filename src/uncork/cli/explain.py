@@ -11,6 +11,8 @@ from uncork.errors import UsageError
 
 # The points of a piece of advice, which have the same names on the pages of all languages.
 _POINT = re.compile(r"^- (effort|risk|check): ", re.MULTILINE)
+# The name of a piece of advice, which programs use and people need not read.
+_NAME = re.compile(r"^### [a-z0-9-]+: ", re.MULTILINE)
 
 
 def add(verbs: Subparsers[argparse.ArgumentParser]) -> None:
@@ -39,7 +41,7 @@ def act(arguments: argparse.Namespace) -> int:
     lang = arguments.lang or default_language()
     manual = page(rule.folder, rule.id, lang)
     body = _POINT.sub(lambda found: f"- {say(lang, f'page.advice.{found[1]}')} ".replace("： ", "："), manual.manual)
-    text = f"# {manual.name}\n\n{body}"
+    text = f"# {manual.name}\n\n{_NAME.sub('### ', body)}"
     if use_color():
         from rich.console import Console
         from rich.markdown import Markdown
