@@ -1,7 +1,7 @@
 """Report: all that renderers and `compare` see; to and from JSON (schema 1, additive changes only)."""
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, field
 from typing import Any
@@ -108,14 +108,14 @@ class Report:
     @property
     def gains_overlap(self) -> bool:
         """Return whether findings promise more than a step, or a class, takes: the same time is in several of them."""
-        promised: Counter[Bottleneck | None] = Counter()
-        takes: Counter[Bottleneck | None] = Counter()
+        promised: dict[Bottleneck | None, float] = defaultdict(float)
+        takes: dict[Bottleneck | None, float] = defaultdict(float)
         several = Counter(finding.bottleneck for finding in self.findings if finding.gain.high)
         for finding in self.findings:
-            promised[finding.bottleneck] += finding.gain.high  # type: ignore[assignment]  # shares, counted like numbers
+            promised[finding.bottleneck] += finding.gain.high
         for entry in self.ledger:
             waits = entry.cause == "comm_wait"
-            takes[Bottleneck.COMMUNICATION if waits else entry.bottleneck] += entry.share  # type: ignore[assignment]
+            takes[Bottleneck.COMMUNICATION if waits else entry.bottleneck] += entry.share
         crowded = any(count > 1 and promised[one] > takes[one] for one, count in several.items())
         return crowded or sum(finding.gain.high for finding in self.findings) > 1
 

@@ -182,6 +182,17 @@ def test_a_cache_of_keys_and_values_is_no_grad_mode():
     assert clear("grad-mode-in-inference", snapshot("reserved 6GiB", "old 1GiB", *lines, *frees))
 
 
+@pytest.mark.parametrize(
+    "backward",
+    ['aten::mul {"Input Dims": [[0, 32], [0, 32]]}', 'aten::embedding_dense_backward {"Input Dims": [[0, 32], [0]]}'],
+)
+def test_tensors_without_rows_are_no_tables(backward: str):
+    """A loss over no boxes, a look-up of no words: neither is a fault, nor makes every weight of 32 columns a table."""
+    text = "with shapes\nsteps 4 x 10ms\n  main 0ms..3ms aten::mm\n  backward 3ms..4ms MulBackward0\n"
+    text += f"  backward 3ms..4ms {backward}\n  main region 4ms..9.5ms Optimizer.step#Adam.step\n"
+    assert clear("dense-table-gradient", text + '  main 4ms..9ms aten::addcdiv_ {"Input Dims": [[8, 32], [8, 32]]}')
+
+
 def test_growth_needs_every_step():
     """10 MiB more in each of five steps is growth; when one step gives it back, it is none."""
 

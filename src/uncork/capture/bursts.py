@@ -7,6 +7,8 @@ that work, and the answer would be about the rest.
 from collections.abc import Iterable, Sequence
 from itertools import takewhile
 
+from uncork.capture.windows import FILES
+
 TURNS, LEAST_STEPS = 4, 32
 """Bursts, and updates in them, that have to be alike: what a busy machine takes from the program now and then falls
 elsewhere each time."""
@@ -18,8 +20,6 @@ WORTH_SHARE = 0.2
 """… and this share of the whole turn: less would change no answer."""
 LOOKED_AT_EVERY = 8
 """Steps between two looks: one takes a fraction of a millisecond."""
-OBSERVED = ("light", "functions", "deep")
-"""Windows whose steps are longer than they are."""
 
 
 def unobserved(steps: Sequence[tuple[int, str, int, int]]) -> list[int]:
@@ -28,7 +28,7 @@ def unobserved(steps: Sequence[tuple[int, str, int, int]]) -> list[int]:
     Args:
         steps: Number, window, start and duration of each.
     """
-    latest = takewhile(lambda row: row[1] not in OBSERVED, reversed(steps))
+    latest = takewhile(lambda row: row[1] not in FILES, reversed(steps))
     return [dur_ns for (_, _, _, dur_ns), _ in zip(latest, range(TURNS * LONGEST), strict=False)][::-1]
 
 

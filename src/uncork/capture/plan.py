@@ -4,6 +4,8 @@ Each window bounds the next: the light one counts the operators of a step and cP
 decide how many steps a deep window may hold and whether it may record stacks.
 """
 
+from dataclasses import replace
+
 from uncork.capture.options import CaptureOptions
 from uncork.records import dataclass
 
@@ -24,7 +26,7 @@ COLLECTED_LIGHT, COLLECTED_DEEP = 230, 550
 SECOND_PASS_LEAST = 40
 """Steps before the second pass: by then caches, allocators and workers have settled."""
 SECOND_PASS_SHARE = 0.03
-"""Share of the loop's time that stopping and writing the second pass's windows may cost."""
+"""Share of the loop's time that stopping and writing the windows of a later pass may cost."""
 SECOND_PASS_STEP = 100
 """Step at which all ranks of a job begin the second pass."""
 LONG_STEP_NS = 1_000_000_000
@@ -84,10 +86,11 @@ def stages(options: CaptureOptions, *, loader_depth: int, aligned: bool) -> list
         Stage("baseline2", 20, 3, 4 * LONG_STEP_NS, 2),
     ]
     third = [Stage("light", 30, 10, LONG_STEP_NS, 3), Stage("deep", 8, 2, LONG_STEP_NS, 3)]
+    wanted = [stage for stage in first + second + third if _asked(stage.name, options)]
     if not aligned:
-        return [stage for stage in first + second + third if _asked(stage.name, options)]
-    wanted = [stage for stage in first + second if _asked(stage.name, options)]
-    return [Stage(stage.name, stage.most, stage.most, 0, stage.number) for stage in wanted]
+        return wanted
+    # Whether steps are quick is a matter of time, so each rank would answer for itself.
+    return [replace(stage, least=stage.most, target_ns=0) for stage in wanted if stage.number <= LAST_FOR_ALL]
 
 
 def fit(stage: Stage, events_per_step: float) -> Stage:
@@ -96,7 +99,7 @@ def fit(stage: Stage, events_per_step: float) -> Stage:
         return stage
     bound = EVENTS_MOST_DEEP if stage.name == "deep" else EVENTS_MOST_LIGHT
     most = max(1, min(stage.most, int(bound / events_per_step)))
-    return Stage(stage.name, most, min(stage.least, most), stage.target_ns, stage.number)
+    return replace(stage, most=most, least=min(stage.least, most))
 
 
 def _asked(name: str, options: CaptureOptions) -> bool:

@@ -222,7 +222,7 @@ class Recorder:
         if self._begun_ns is not None:
             self._note_step(self._begun_ns, now_ns)
             self.journal.garbage.add_step(now_ns - self._begun_ns)
-            if self.schedule.gathers(self.finder, self.journal):
+            if self.schedule.gathers(self.finder, self.journal.steps):
                 self._restart()
         self.journal.garbage.is_timed = False
         self.home()
@@ -335,6 +335,8 @@ class Recorder:
             self.marks.struck = []
         if name == "settle":
             return
+        if name == "light" and self.finder.burst > 1:
+            self.journal.note("steps-gathered")
         self.journal.remove(self.torch, self.schedule.keep(window))
         if name != "warmup":
             self._write(ended=False, fresh=False)

@@ -3,13 +3,13 @@
 import math
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from uncork.capture import plan, settings
 from uncork.capture.budget import FASTEST_PER_NS, Room, Watch
 from uncork.capture.bursts import LOOKED_AT_EVERY, burst_of, unobserved
-from uncork.capture.journal import Journal
 from uncork.capture.options import CaptureOptions
 from uncork.capture.plan import Stage
 from uncork.capture.probes import FunctionsProbe, Probe, TraceProbe
@@ -37,7 +37,6 @@ class Schedule:
         self._ahead: list[Stage] = []
         self._world = 1
         self._loop_ns = time.perf_counter_ns()
-        self._gathered_in: Journal | None = None
         self.begun = False
         self.forwards = False
 
@@ -56,21 +55,25 @@ class Schedule:
         self._ahead, self.begun = [], False
         self._loop_ns = time.perf_counter_ns()
 
-    def gathers(self, finder: StepFinder, journal: Journal) -> bool:
+    def gathers(self, finder: StepFinder, steps: Sequence[tuple[int, str, int, int]]) -> bool:
         """Return whether updates turn out to come in bursts: from now on each burst is one step, if a trace bears it.
 
         Forwards that are the steps are noted here too. Ranks would not find it at the same update; their windows have
         to begin at the same step.
+
+        Args:
+            finder: What finds the steps.
+            steps: Number, window, start and duration of the latest.
         """
         self.forwards = finder.rule == "inference"
         rate = self._per_step("light", "events")
         paced = finder.burst == 1 and finder.rule in PACED and self._world == 1 and finder.seen % LOOKED_AT_EVERY == 0
         if not (paced and rate and not self.is_done()):
             return False
-        burst, over = burst_of(unobserved(journal.steps), int(plan.EVENTS_MOST_STEP / (2 * rate)))
+        # Half of what a trace bears is for the work between the bursts, which no window has seen.
+        burst, over = burst_of(unobserved(steps), int(plan.EVENTS_MOST_STEP / (2 * rate)))
         if burst:
             finder.gather(burst, over)
-            self._gathered_in = journal
         return burst > 0
 
     def keep(self, window: Window) -> list[str]:
@@ -79,8 +82,6 @@ class Schedule:
         self.windows[name] = window
         if name != "light":
             return []
-        if self._gathered_in is not None:
-            self._gathered_in.note("steps-gathered")
         worthless, self.former = [FILES[one] for one in self.former if one in FILES and one not in self.windows], {}
         return worthless
 
@@ -128,8 +129,7 @@ class Schedule:
             rate = self._rates.get(name)
             return room.at_rate(rate) if rate else Room(plan.EVENTS_MOST_LIGHT // 2, plan.COLLECTED_LIGHT)
         if name == "deep":
-            light = self.windows.get("light")
-            step_ns = sum(light.step_ns) / len(light.step_ns) if light and light.step_ns else 0
+            step_ns = self._step_ns("light")
             rate = self._rates.get(name) or (self._events_per_step(name) / step_ns if step_ns else FASTEST_PER_NS)
             return Room(plan.EVENTS_MOST_STEP, plan.COLLECTED_DEEP).at_rate(rate)
         return Room(sys.maxsize, 0)
@@ -146,7 +146,7 @@ class Schedule:
             return False
         self._rates[stage.name] = CAREFUL * max(events, 1) / max(lasted_ns, 1)
         most = max(stage.most - 1, 1)
-        self._ahead.insert(0, Stage(stage.name, most, min(stage.least, most), stage.target_ns, stage.number))
+        self._ahead.insert(0, replace(stage, most=most, least=min(stage.least, most)))
         return True
 
     def drops_stacks(self, name: str) -> bool:
@@ -165,10 +165,8 @@ class Schedule:
 
     def _steps_are_quick(self) -> bool:
         """Return whether steps cost so little that windows may hold more of them, for surer medians."""
-        light = self.windows.get("light")
-        if light is None or not light.step_ns or self._events_per_step("deep") > plan.QUICK_STEP_EVENTS:
-            return False
-        return sum(light.step_ns) <= plan.QUICK_STEP_NS * len(light.step_ns)
+        step_ns = self._step_ns("light")
+        return 0 < step_ns <= plan.QUICK_STEP_NS and self._events_per_step("deep") <= plan.QUICK_STEP_EVENTS
 
     def _bears_pass(self, steps_seen: int) -> bool:
         """Return whether the program ran long enough to bear the next pass; ranks decide by steps alone."""
@@ -185,10 +183,14 @@ class Schedule:
 
     def _steps_of(self, stage: Stage) -> int:
         """Return how many steps a window will last: long ones fill its time before their number is full."""
-        found = self.windows.get(stage.name)
-        step_ns = sum(found.step_ns) / len(found.step_ns) if found and found.step_ns else 0
+        step_ns = self._step_ns(stage.name)
         in_time = math.ceil(stage.target_ns / step_ns) if step_ns and stage.target_ns else stage.most
         return min(stage.most, max(stage.least, in_time))
+
+    def _step_ns(self, window: str) -> float:
+        """Return the mean duration of a finished window's steps, 0 where it is not known."""
+        found = self.windows.get(window)
+        return sum(found.step_ns) / len(found.step_ns) if found and found.step_ns else 0.0
 
     def _per_step(self, window: str, fact: str) -> float:
         """Return a figure of a finished window per step, 0 where it is not known."""

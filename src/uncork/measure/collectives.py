@@ -6,7 +6,7 @@ Axes of the functions over ranks: matched collectives × ranks.
 import math
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ from uncork.inputs import Args
 from uncork.intervals import covered_ns
 from uncork.kernels import CLASSES
 from uncork.measure import Measurement, MissingEvidence, Rank
+from uncork.records import dataclass
 from uncork.timeline import Timeline
 
 IntArray = npt.NDArray[np.int64]

@@ -55,7 +55,7 @@ class DenseTables(Measurement):
             and shapes
             and len(shapes[0]) == 2
             and tuple(sorted(shapes[0])) not in layers
-            and shapes[0][0] >= FEW_ROWS * used.get(shapes[0][1], shapes[0][0])
+            and 0 < FEW_ROWS * used.get(shapes[0][1], 0) <= shapes[0][0]
         ]
         if not whole:
             return cls(0, 0, 0, None)

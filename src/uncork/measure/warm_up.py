@@ -5,9 +5,7 @@ import numpy as np
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.quantiles import median
 from uncork.records import dataclass
-
-LEAST_STEPS = 3
-"""Fewer steps cannot tell a slow first one from a slow one."""
+from uncork.steps import LEAST_STEPS_WITH_WARM_UP
 
 
 @dataclass(frozen=True)
@@ -36,7 +34,7 @@ class WarmUp(Measurement):
         total = int(ledger.step_ns.sum())
         used = int(ledger.ns[ledger.causes.index("first_use")].sum()) if "first_use" in ledger.causes else 0
         warm_up_ns = steps.left_out_ns[steps.blind :]
-        enough = steps.marked and len(steps) + len(warm_up_ns) >= LEAST_STEPS
+        enough = steps.marked and len(steps) + len(warm_up_ns) >= LEAST_STEPS_WITH_WARM_UP
         if not enough and not used:
             raise MissingEvidence("steps")
         # Steps that are left out as warm-up already are before those of the ledger.

@@ -44,16 +44,14 @@ EMPTY = {
 """What prevented a recording → what the reader says of it."""
 MOST_TEXT_BYTES = 256 << 20
 MOST_ROWS = 2_000_000
+UNWATCHED = ("", "baseline", "baseline2")
+"""Windows in which nothing is recorded but when steps begin and end."""
 
 
 def claims(head: bytes, path: Path) -> bool:
     """Return whether a path is a run folder."""
     del head
     return RunFolder.is_one(path)
-
-
-UNWATCHED = ("", "baseline", "baseline2")
-"""Windows in which nothing is recorded but when steps begin and end."""
 
 
 def read(path: Path, progress: Progress | None = None) -> list[Recording]:

@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions
 from rich.text import Text
+
+from uncork.records import dataclass
 
 _PIECE = re.compile(
     r"""(?P<string>"[^"]*"|'[^']*')|(?P<open>(?<!\$)[(\[{])|(?P<close>[)\]}])|(?P<blank> +)|(?P<remark>#)"""
