@@ -187,7 +187,7 @@ class OperatorGroups:
         kept = (size > 0) & ((kind != 0) if (kind != 0).any() else True)
         rows, size = rows[kept], size[kept]
         inside = tree.host.innermost(table.track[rows], table.ts_ns[rows])
-        op = np.where(inside >= 0, tree.op[np.maximum(inside, 0)], -1)
+        op, size = tree.op[inside[inside >= 0]], size[inside >= 0]
         amount = np.bincount(op[op >= 0], size[op >= 0], minlength=len(tree.host)).astype(np.int64)
         return self.total(amount)
 
