@@ -120,6 +120,14 @@ def test_a_gain_of_nothing_is_no_figure():
     assert "gain not estimated" in text
 
 
+@pytest.mark.parametrize(("steps", "told"), [(19, False), (20, True)])
+def test_a_percentile_needs_steps_to_stand_on(steps, told):
+    """Of 19 steps none lies beyond the 95th percentile but the longest."""
+    run = {**starved_report().run, "steps": steps, "p95_step_ns": 99_000_000, "marked_steps": True}
+    text = renderers()["html"](replace(starved_report(), run=run), Options(lang="en"))
+    assert ("p95 99.0 ms" in text) == told
+
+
 def test_markdown_says_what_each_finding_is_worth():
     """30 to 55 % of the step, as in the terminal; memory freed where no time is; nothing where neither is known."""
     report = starved_report()

@@ -22,6 +22,9 @@ _MOST_CAUSES = 8
 _MOST_NAMED = 12
 _FEW = 2
 _BAR_WIDTH = 1_000
+_P95_STEPS = 20
+"""In fewer steps no twentieth of them is longer than the 95th percentile."""
+_BETWEEN = "\u00a0· "  # a line may end after the point, not begin with it
 _CODE = re.compile(r"`([^`]+)`")
 
 
@@ -157,7 +160,7 @@ def _worked_first(ledger: tuple[LedgerEntry, ...]) -> list[LedgerEntry]:
 def _step_facts(report: Report, lang: str) -> Iterator[str]:
     run = report.run
     facts = step_facts(run, lang)
-    if run.get("p95_step_ns") and run.get("marked_steps"):
+    if run.get("p95_step_ns") and run.get("marked_steps") and run.get("steps", 0) >= _P95_STEPS:
         facts.append(f"p95 {format_ns(run['p95_step_ns'])}")
     if run.get("busy_share") is not None:
         key = "page.busy" if run.get("on_device") else "page.busy_cpu"
@@ -283,11 +286,11 @@ def _rest(report: Report, lang: str) -> Iterator[str]:
     yield '<div class="rest">'
     if report.clear:
         title = say(lang, "page.clear", {"count": len(report.clear)})
-        named = " · ".join(shown(rule) for rule in report.clear[:_MOST_NAMED])
+        named = _BETWEEN.join(shown(rule) for rule in report.clear[:_MOST_NAMED])
         yield f"<section><h2>{shown(title)}</h2><p>{named}</p>"
         if more := report.clear[_MOST_NAMED:]:
             label = say(lang, "page.and_more", {"count": len(more)})
-            names = " · ".join(shown(rule) for rule in more)
+            names = _BETWEEN.join(shown(rule) for rule in more)
             yield f"<details><summary>{shown(label)}</summary><p>{names}</p></details>"
         yield "</section>"
     yield from _not_assessed(report, lang)
