@@ -26,8 +26,7 @@ def python_loop_over_tensor(loops: Ranks[Loops], ledgers: Ranks[StepLedger]) -> 
     values = []
     for one, ledger in zip(loops, ledgers, strict=True):
         exposed_ns = ledger.mean_ns(*_EXPOSED) if ledger.on_device else ledger.mean_step_ns
-        least = LEAST_MODEL_CALLS if one.model_ops else LEAST_TAKES
-        is_loop = one.known_place and one.takes >= max(least, one.ops / MOST_OPS_PER_TAKE)
+        is_loop = one.known_place and one.takes >= max(_least(one), one.ops / MOST_OPS_PER_TAKE)
         between_ns = ledger.mean_ns("py_short") * one.ops_share  # the short gaps go with the calls around them
         values.append(min(one.host_ns + between_ns, exposed_ns) if is_loop else 0)
     cost = charge(ledgers, values)
@@ -42,8 +41,12 @@ def python_loop_over_tensor(loops: Ranks[Loops], ledgers: Ranks[StepLedger]) -> 
         location=loop.largest.location(cost.rank),
         evidence=(
             Evidence("loop_share", cost.share, "share", NOTABLE_SHARE),
-            Evidence("takes_per_step", loop.takes, "count", LEAST_TAKES),
+            Evidence("takes_per_step", loop.takes, "count", _least(loop)),
             Evidence("ops_at_place", ops, "count"),
         ),
         params={"takes": loop.takes, "ops": ops, "where": loop.largest.where, "op": loop.largest.name},
     )
+
+
+def _least(loop: Loops) -> int:
+    return LEAST_MODEL_CALLS if loop.model_ops else LEAST_TAKES
