@@ -86,8 +86,8 @@ class Comparison:
             None where a side has fewer than four steps.
         measured_without_profiler: Both step times come from steps no profiler watched.
         watched: The step that ledger and operators describe, where it moved otherwise than the step time.
-        beside_share: Share of the time that passed between the steps before and after, where that is worth telling.
-        others_share: Share of the cores that other programs took before and after, where that is worth telling.
+        beside_share: Share of the time that passed between the steps before and after; None if small or unknown.
+        others_share: Share of the cores that other programs took before and after; None if small or unknown.
         peak_bytes: Memory at the peak before and after, None where it is not known.
         scaling: What more ranks brought, where only their number differs and step times are known.
         unlike: What differs beside the change (``device processor program ranks``), before and after.
@@ -104,8 +104,8 @@ class Comparison:
     noise_share: float | None
     measured_without_profiler: bool
     watched: Change | None
-    beside_share: tuple[float, float]
-    others_share: tuple[float, float]
+    beside_share: tuple[float | None, float | None]
+    others_share: tuple[float | None, float | None]
     peak_bytes: tuple[int | None, int | None]
     scaling: Scaling | None
     unlike: tuple[tuple[str, str, str], ...]
@@ -220,9 +220,9 @@ def _watched(before: Report, after: Report, step: Change, noise_share: float | N
     return watched if watched.difference_ns * step.difference_ns < 0 or apart > chance else None
 
 
-def _affected(report: Report, issue: str) -> float:
-    """Return the share that a limit of the recording affects, 0 where nothing was told of it."""
-    return max((one.share_affected or 0.0 for one in report.quality if one.id == issue), default=0.0)
+def _affected(report: Report, issue: str) -> float | None:
+    """Return the share that a limit of the recording affects, None where nothing was told of it."""
+    return next((one.share_affected for one in report.quality if one.id == issue), None)
 
 
 def _scaling(before: Mapping[str, Any], after: Mapping[str, Any], step: Change) -> Scaling | None:

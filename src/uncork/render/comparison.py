@@ -86,12 +86,10 @@ def comparison_cautions(comparison: Comparison, lang: str) -> Iterator[str]:
             for what, was, now in comparison.unlike
         ]
         yield say(lang, "compare.unlike", {"what": say(lang, "ui.comma").join(parts)})
-    if any(comparison.others_share):
-        was_share, now_share = comparison.others_share
-        yield say(lang, "compare.others", {"before_share": was_share, "after_share": now_share})
-    if any(comparison.beside_share):
-        was_share, now_share = comparison.beside_share
-        yield say(lang, "compare.beside", {"before_share": was_share, "after_share": now_share})
+    for key, shares in (("compare.others", comparison.others_share), ("compare.beside", comparison.beside_share)):
+        if any(shares):
+            was, now = (say(lang, "compare.untold") if share is None else share for share in shares)
+            yield say(lang, key, {"before_share": was, "after_share": now})
     if comparison.watched is not None:
         step = comparison.watched
         yield say(lang, "compare.rows_watched", {"before_ns": step.before_ns, "after_ns": step.after_ns})
