@@ -117,6 +117,16 @@ def test_the_gate_says_what_it_did(tmp_path, capsys, *, after_ms, limit, code, s
     assert capsys.readouterr().out == ""
 
 
+def test_a_gate_that_fails_without_knowing_chance_says_so(tmp_path, capsys):
+    """A run of fewer than four steps has no spread: a failed gate may be chance alone."""
+    report = starved_report()
+    before, after = tmp_path / "before.json", tmp_path / "after.json"
+    before.write_text(dump_report(replace(report, run={**report.run, "step_spread_share": None})), "utf-8")
+    after.write_text(dump_report(with_step(report, 110 * MS)), "utf-8")
+    assert main(["compare", str(before), str(after), "-q", "--fail-if-slower", "5%", "--lang", "en"]) == 1
+    assert capsys.readouterr().err.endswith("failed. (noise not measured: fewer than four steps)\n")
+
+
 def _run(baseline_ms, recorded_ms, **facts):
     """Return the report of a run: its steps without a profiler, as long as each other, and its recorded ones."""
     windows = [{"name": "baseline", "steps": 9, "median_step_ns": baseline_ms * MS, "spread_share": 0.0}]
@@ -264,7 +274,7 @@ def test_other_programs_are_said_beside_step_times():
     busy = replace(starved_report(), quality=(Quality("machine-busy", "warning", 0.5, {"others_share": 0.5}),))
     text = render_comparison(compare(starved_report(), busy), "en", width=200)
     assert "Cores of the machine that other programs took: little or not known before, 50 % after;" in text
-    assert "Other programs" not in render_comparison(compare(starved_report(), starved_report()), "en", width=200)
+    assert "other programs" not in render_comparison(compare(starved_report(), starved_report()), "en", width=200)
 
 
 def test_two_snapshots_are_compared_by_their_peaks():

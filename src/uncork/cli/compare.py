@@ -66,7 +66,9 @@ def act(arguments: argparse.Namespace) -> int:
         return 0
     gate = comparison.gate(limit)
     sys.stdout.flush()
-    print(f"uncork: {say(lang, gate.id, gate.params)}", file=sys.stderr)
+    blind = gate.id == "compare.gate.failed" and comparison.noise_share is None
+    doubt = f" ({say(lang, 'compare.noise_unknown')})" if blind else ""
+    print(f"uncork: {say(lang, gate.id, gate.params)}{doubt}", file=sys.stderr)
     return _EXIT_CODES.get(gate.id, 0)
 
 
