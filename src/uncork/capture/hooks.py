@@ -81,8 +81,13 @@ class Patches:
     def count_holdings(self) -> None:
         """Count what each module holds where gradients and state are both there, in a step that nobody measures."""
         recorder = self.recorder
-        if recorder.window is not None and recorder.window.stage.name == "settle" and recorder.is_ours():
-            recorder.journal.count(recorder.regions.modules())
+        journal, step, window = recorder.journal, recorder.finder.seen, recorder.window
+        wanted = window.stage.name == "settle" if window is not None else journal.is_due(step)
+        if not wanted or not recorder.is_ours():
+            return
+        # What reads values may not run while a CUDA graph is captured.
+        if not (self.torch.cuda.is_initialized() and self.torch.cuda.is_current_stream_capturing()):
+            journal.count(recorder.regions.named(), step)
 
 
 def install(torch: Any, recorder: Recorder, after: AfterImport, *, is_late: bool = False) -> None:

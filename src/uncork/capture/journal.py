@@ -5,7 +5,6 @@ import errno
 import sys
 import traceback
 from collections import deque
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from uncork.capture.files import claim, write_json
 from uncork.capture.garbage import Garbage
 from uncork.capture.holdings import Sizes, holdings
 from uncork.capture.options import Orders, package_folder
+from uncork.capture.unheld import Unheld
 
 STEPS_KEPT = 4096
 """Steps whose times are kept for steps.json: the windows of both passes lie well inside."""
@@ -46,6 +46,8 @@ class Journal:
         self._orders = orders
         self._facts: dict[str, Any] = {}
         self._holdings: dict[str, Sizes] = {}
+        self._unheld = Unheld()
+        self.gradients_unheld: list[str] | None = None
         self._counts = 0
         self._place = (0, 1)
 
@@ -63,12 +65,22 @@ class Journal:
         with contextlib.suppress(OSError):
             (Path(self._orders.folder) / kind).touch()
 
-    def count(self, modules: Mapping[str, Any]) -> None:
-        """Count what each module holds; after the last update of a step all gradients and state are there."""
+    def count(self, named: list[tuple[str, Any]], step: int) -> None:
+        """Count what each module holds; after the last update of a step all gradients and state are there.
+
+        Args:
+            named: Every module with its path.
+            step: Steps the program has made.
+        """
         if self._counts < MOST_COUNTS:
             self._counts += 1
             optimizers = [one for reference in self.seen["optimizers"] if (one := reference()) is not None]
-            self._holdings = holdings(modules, optimizers)
+            self._holdings = holdings(dict(named), optimizers)
+            self.gradients_unheld = self._unheld.look(named, optimizers, step)
+
+    def is_due(self, step: int) -> bool:
+        """Return whether parameters that no optimiser holds wait for a second look."""
+        return self.gradients_unheld is None and self._counts < MOST_COUNTS and self._unheld.is_due(step)
 
     def home(self, torch: Any) -> Path:
         """Return this process's folder, claiming it when it is first needed."""
@@ -103,6 +115,8 @@ class Journal:
             found = settings.facts(torch, self.seen, sys.modules)
             found["settings"] = {**self._facts.get("settings", {}), **found["settings"]}  # the objects may be gone now
             self._facts = found
+        if self.gradients_unheld is not None:
+            self._facts["settings"]["gradients_unheld"] = self.gradients_unheld
         about = {
             "format": 1,
             "rank": number,

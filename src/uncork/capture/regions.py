@@ -44,10 +44,10 @@ class Regions:
         known = self._names.get(id(module))
         return known[1] if known else PREFIX + type(module).__name__
 
-    def modules(self) -> dict[str, Any]:
-        """Return the modules that have a name and are alive, by their path."""
-        alive = ((name.removeprefix(PREFIX), module()) for module, name in self._names.values())
-        return {name: module for name, module in alive if module is not None}
+    def named(self) -> list[tuple[str, Any]]:
+        """Return the modules that have a name and are alive, with their paths."""
+        alive = [(name.removeprefix(PREFIX), module()) for module, name in self._names.values()]
+        return [(name, module) for name, module in alive if module is not None]
 
     def _learn(self, root: Any) -> None:
         """Walk an unknown module once: the walk of an outermost module names everything below it.
