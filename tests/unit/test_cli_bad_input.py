@@ -3,6 +3,8 @@
 import gzip
 import os
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -159,3 +161,21 @@ def test_the_language_stands_before_or_after_the_verb(capsys: pytest.CaptureFixt
         told.append(capsys.readouterr().out)
     assert told[0] == told[1] == told[2]
     assert "内存" in told[0]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="closes streams as a POSIX shell does")
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_standard_streams_are_no_fault(sketched_trace, closed):
+    """Services start programs without standard streams: what is told goes nowhere, the exit code stands."""
+    for path, expected in ((sketched_trace, 0), ("missing.json", 2)):
+        line = f'exec "$0" -m uncork analyze "$1" {closed}'
+        done = subprocess.run(["/bin/sh", "-c", line, sys.executable, str(path)], capture_output=True, check=False)
+        assert (done.returncode, b"fault" in done.stderr) == (expected, False)
+
+
+def test_the_next_command_can_be_typed_as_it_is_told(sketched_trace, tmp_path, capsys):
+    """A path that a shell would read otherwise is quoted."""
+    path = tmp_path / "a b; c.json"
+    path.write_bytes(sketched_trace.read_bytes())
+    assert main(["analyze", str(path)]) == 0
+    assert f"uncork open '{path}'" in "".join(capsys.readouterr().out.split("\n"))

@@ -48,6 +48,7 @@ def parser(verbs: Sequence[str] = VERBS) -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Return the exit code: 0 analysed, 1 a gate failed, 2 unusable input; of ``run``, the program's own."""
     arguments = None
+    _open_streams()
     # Python searches for cycles after every 700 objects, and through all when it ends: a tenth of a small analysis.
     gc.set_threshold(20_000)
     atexit.register(gc.freeze)
@@ -80,6 +81,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"uncork: {say(language(arguments), 'error.interrupted')}", file=sys.stderr)
         return 130
     return code
+
+
+def _open_streams() -> None:
+    """Give closed standard streams to the null device: a file opened in their place would get what programs say."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            null = os.open(os.devnull, os.O_RDWR)
+            if null != number:
+                os.dup2(null, number)
+                os.close(null)
+            os.set_inheritable(number, True)
+            setattr(sys, name, open(number, "w" if number else "r", encoding="utf-8", closefd=False))  # noqa: SIM115 - for as long as the process lives
 
 
 def language(arguments: argparse.Namespace | None) -> str:

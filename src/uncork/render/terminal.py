@@ -1,6 +1,7 @@
 """Terminal: the verdict first, then where a step goes, what to change, and what could not be known."""
 
 import io
+import shlex
 from collections.abc import Iterator, Mapping
 
 from rich.cells import cell_len
@@ -297,7 +298,7 @@ def _next(report: Report, options: Options) -> Iterator[RenderableType]:
     if report.verdict.summary.id == "verdict.undetermined.no-timeline":
         steps.append("uncork run script.py")
     if options.run:
-        steps.append(f"uncork open {options.run}")
+        steps.append(f"uncork open {shlex.quote(options.run)}")
     if report.findings:
         steps.append(f"uncork explain {report.findings[0].rule}")
     if not options.verbose:
