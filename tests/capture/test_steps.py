@@ -68,3 +68,12 @@ def test_a_burst_is_one_step() -> None:
     assert finder.seen == 2
     assert finder.mark() is Action.RESTART
     assert finder.burst == 1
+
+
+def test_a_loader_that_takes_the_loop_over_ends_the_bursts() -> None:
+    """Once fetches and updates alternate, each fetch ends a step again."""
+    finder = StepFinder()
+    assert finder.update(1) is CLOSE
+    finder.gather(3, 0)
+    assert [step() for step in (finder.fetch, lambda: finder.update(1)) * 2] == [NOTHING, NOTHING, Action.MOVE, NOTHING]
+    assert (finder.rule, finder.burst) == ("loader", 1)

@@ -74,6 +74,7 @@ class StepFinder:
         self._cycles_without_fetch = 0
         if self._streak >= 2:
             self.rule, self._streak = "loader", 0
+            self.gather(1, 0)
             return self._move()
         return Action.NOTHING
 
