@@ -16,7 +16,7 @@ from uncork.capture.options import Orders, package_folder
 from uncork.capture.unheld import Unheld
 
 STEPS_KEPT = 4096
-"""Steps whose times are kept for steps.json: the windows of both passes lie well inside."""
+"""Steps whose times are kept for steps.json, the latest: each pass of windows is far shorter."""
 
 FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 """A full disk, a limit on the size of files, a quota."""
