@@ -22,7 +22,8 @@ EXPLAINS_WAIT = 0.25
 """What late ranks do more of than others must be at least this part of the waiting to be its reason (labelled traces:
 0.4 with two late ranks that take turns, 0.9 with one)."""
 UNKNOWN = ("unexplained", "unrecorded")
-ARITHMETIC = ("gemm", "other_kernel")
+ARITHMETIC = ("gemm", "other_kernel", "compute")
+"""On a device and, without one, on the CPU."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,10 +52,8 @@ def class_shares(ledger: StepLedger) -> Shares:
     bandwidth = float(time["bandwidth"].sum()) if "bandwidth" in time else 0.0
     # On a device that mostly computes, what stands between the matrix products goes with them.
     of_bandwidth = Bottleneck.COMPUTE if bandwidth <= arithmetic else Bottleneck.MEMORY
-    rows, wall = _by_class(ledger.causes, ledger.ns, of_bandwidth)
-    parts, part_wall = (
-        (rows, wall) if ledger.part_ns is None else _by_class(ledger.causes, ledger.part_ns, of_bandwidth)
-    )
+    rows, wall = _by_class(ledger, ledger.ns, of_bandwidth)
+    parts, part_wall = (rows, wall) if ledger.part_ns is None else _by_class(ledger, ledger.part_ns, of_bandwidth)
     whole = float(wall.sum())
     return Shares(
         mean=dict(zip(CLASSES, (rows.sum(axis=1) / whole).tolist(), strict=True)),
@@ -86,16 +85,17 @@ def by_roofline(ledger: StepLedger, memory_bound_share: float) -> StepLedger:
     return replace(ledger, ns=moved(ledger.ns), part_ns=None if ledger.part_ns is None else moved(ledger.part_ns))
 
 
-def _by_class(
-    causes: Sequence[str], ns: npt.NDArray[np.int64], of_bandwidth: Bottleneck
-) -> tuple[FloatArray, FloatArray]:
+def _by_class(ledger: StepLedger, ns: npt.NDArray[np.int64], of_bandwidth: Bottleneck) -> tuple[FloatArray, FloatArray]:
     """Return what each class could give back in each step in ns, float64 (classes, steps), and the steps' length."""
     rows = np.zeros((len(CLASSES), ns.shape[1]))
-    for cause, spent in zip(causes, ns, strict=True):
-        bottleneck = of_bandwidth if cause == "bandwidth" else CAUSES[cause].bottleneck
+    for cause, spent in zip(ledger.causes, ns, strict=True):
+        bottleneck, recoverable = CAUSES[cause].bottleneck, CAUSES[cause].recoverable
+        if cause == "bandwidth":
+            # Without a device it is the main thread's own time, which counts fully, as its other operators do.
+            bottleneck, recoverable = of_bandwidth, recoverable if ledger.on_device else 1.0
         if bottleneck is not None:
-            rows[CLASSES.index(bottleneck)] += spent * CAUSES[cause].recoverable
-    outside = ns[[cause in OUTSIDE for cause in causes]].sum(axis=0)
+            rows[CLASSES.index(bottleneck)] += spent * recoverable
+    outside = ns[[cause in OUTSIDE for cause in ledger.causes]].sum(axis=0)
     return rows, np.maximum(ns.sum(axis=0) - outside, 1.0)
 
 

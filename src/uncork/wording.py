@@ -39,6 +39,8 @@ def summary(ledgers: Sequence[StepLedger], main: Bottleneck, late: Sequence[int]
     if late:
         return Message(f"verdict.{main.value}.{late_key(late)}", params)
     place = "device" if ledgers[0].on_device else "cpu"
+    if main is Bottleneck.COMPUTE and place == "cpu":
+        largest = "compute"
     return Message(f"verdict.{main.value}.{_SENTENCE.get(largest, largest)}.{place}", params)
 
 

@@ -58,8 +58,10 @@ PAIRS = {
     "packed_items": Pair("slow-decode", 0.7, ("decode",)),
     "long_sequences": Pair("quadratic-attention", 0.7, ("forward",)),
     "threads_beyond_cores": Pair("cpu-threads-oversubscribed", None),  # likewise
+    "large_tensors_in_passes": Pair("bandwidth-bound-operators", 0.6, ("brighten",)),
     "whole_table_updated": Pair("dense-table-gradient", 0.6, ("train",)),
     "zeros_for_gradients": Pair("zero-grad-not-none", None, ("train",)),  # a twentieth of the step
+    "sampling_with_graph": Pair("graph-never-used", 0.9, ("forward",)),
     "outputs_kept": Pair("host-memory-growth", None),  # costs memory, not time
     "changing_sizes": Pair("recompilation", 0.6),
     "check_in_forward": Pair("graph-breaks", 0.7, ("forward",)),

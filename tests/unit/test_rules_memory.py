@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.unit.rule_outcomes import clear, found, found_in, outcome
-from uncork.findings import NotAssessed
+from uncork.findings import Bottleneck, NotAssessed
+from uncork.pipeline import analyze_recordings
 from uncork.recording import RunInfo, Window
 from uncork.report import finding_texts
 from uncork.testing import sketch
@@ -286,3 +287,53 @@ def test_segments_that_grow_already_are_not_advised():
     assert finding_texts(before[0], "en")["advice"][0]["id"] == "expandable"
     assert after[0].advice == ("stable-sizes", "set-free")
     assert "what_if" not in str(after[0].params)
+
+
+LARGE = '{"Input Dims": [[2048, 2048], [2048, 2048], []], "Input type": ["float", "float", "Scalar"]}'
+SMALL = '{"Input Dims": [[256, 256], [256, 256], []], "Input type": ["float", "float", "Scalar"]}'
+ON_CPU = """
+with shapes
+steps 3 x 100ms
+  main 0ms..20ms aten::mm
+  main 20ms..32ms aten::mul LARGE
+  main 32ms..44ms aten::mul LARGE
+  main 44ms..56ms aten::mul LARGE
+  main 56ms..68ms aten::mul LARGE
+  main 68ms..80ms aten::mul LARGE
+  main 80ms..90ms aten::add SMALL
+""".replace("LARGE", LARGE).replace("SMALL", SMALL)
+
+
+def test_operators_on_large_tensors_are_memory_s_on_a_cpu():
+    """Five of 12 ms read two tensors of 16 MiB and write one; the rest of 90 ms (a product, a small sum) computes."""
+    report = analyze_recordings(sketch(ON_CPU))
+    assert report.verdict.bottleneck is Bottleneck.MEMORY
+    assert {entry.cause: entry.ns_per_step for entry in report.ledger} == {
+        "bandwidth": 60_000_000,
+        "compute": 30_000_000,
+        "unexplained": 10_000_000,
+    }
+    finding = found("bandwidth-bound-operators", ON_CPU)
+    assert finding.cost_ns_per_step == 60_000_000
+    assert finding.params["calls"] == 5
+    assert finding.params["moved_bytes"] == 5 * 3 * 2048 * 2048 * 4
+    assert finding.location.op == "aten::mul"
+    assert finding.advice == ("compile", "fewer-passes", "in-place")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("aten::mul", "aten::exp"),  # computes more than it moves
+        ("[2048, 2048]", "[512, 512]"),  # 3 MiB for a call: a core's own cache may hold it
+        ("[2048, 2048]", "[640, 640]"),  # 4.7 MiB for a call, but 23 MiB in a step: a shared cache may
+        ("with shapes", ""),
+    ],
+)
+def test_operators_that_compute_or_whose_tensors_a_cache_may_hold_stay_compute(before: str, after: str):
+    """The ledger gives nothing to memory where sizes do not show that it is memory's."""
+    text = ON_CPU.replace(before, after)
+    text = text if after else text.replace(LARGE, "").replace(SMALL, "")
+    report = analyze_recordings(sketch(text))
+    assert report.verdict.bottleneck is Bottleneck.COMPUTE
+    assert "bandwidth" not in {entry.cause for entry in report.ledger}

@@ -6,6 +6,7 @@ from uncork.calltree import BACKWARD_NODE
 from uncork.host_causes import TINY_OP_NS
 from uncork.kernels import COMPUTE
 from uncork.measure import Measurement, MissingEvidence, Rank
+from uncork.measure.host_bandwidth import HostBandwidth
 from uncork.measure.kernels_table import KernelTable
 from uncork.measure.operator import Operator
 from uncork.measure.operators import OperatorTable
@@ -61,10 +62,11 @@ class Dominant(Measurement):
             return _of_kernels(rank.made(KernelTable))
         if table.unseen_device:
             raise MissingEvidence("device")
+        moving = _moving(rank)
         computing = [
             Heavy(operator, _kind(operator), operator.device_self_ns if on_device else operator.cpu_usual_ns)
             for operator in table.operators
-            if _computes(operator, on_device)
+            if _computes(operator, on_device) and operator.name not in moving
         ]
         computing.sort(key=lambda heavy: -heavy.ns)
         if on_device and 2 * sum(heavy.ns for heavy in computing) < _compute_ns(rank.made(KernelTable)):
@@ -75,6 +77,14 @@ class Dominant(Measurement):
     def share(self, ns: int) -> float:
         """Return the share of the step that some time is."""
         return min(ns / self.step_ns, 1.0) if self.step_ns else 0.0
+
+
+def _moving(rank: Rank) -> frozenset[str]:
+    """Return the operators that only go over large tensors on the CPU: those are memory's, and have a rule."""
+    try:
+        return rank.made(HostBandwidth).names
+    except MissingEvidence:
+        return frozenset()
 
 
 def _computes(operator: Operator, on_device: bool) -> bool:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from uncork.intervals import covered_ns
 from uncork.ledger import OUTSIDE, Ledger
 from uncork.measure import Measurement, Rank
+from uncork.measure.host_bandwidth import memory_bound_share
 from uncork.quantiles import median
 from uncork.records import dataclass
 
@@ -61,7 +62,13 @@ class StepLedger(Measurement):
         if rank.deep is not rank.timeline:
             ns = _with_frames(ledger.causes, ns, rank.deep_ledger)
             part_ns = None if part_ns is None else _with_frames(ledger.causes, part_ns, rank.deep_ledger)
-        return cls(ledger.causes, ns, ledger.step_ns, ledger.on_device, ledger.busy_ns, steps.marked, part_ns)
+        causes, share = ledger.causes, memory_bound_share(rank)
+        if share:
+            # The names of operators do not tell large tensors from small ones; sizes do.
+            causes = (*causes, "bandwidth")
+            ns = _split(ledger.causes, ns, share)
+            part_ns = None if part_ns is None else _split(ledger.causes, part_ns, share)
+        return cls(causes, ns, ledger.step_ns, ledger.on_device, ledger.busy_ns, steps.marked, part_ns)
 
     @property
     def own_ns(self) -> IntArray:
@@ -112,6 +119,14 @@ def typical(ledgers: Sequence[StepLedger]) -> tuple[StepLedger, ...]:
         return tuple(ledger.only(~ledger.stalled) for ledger in ledgers)
     kept = ~np.any([ledger.stalled for ledger in ledgers], axis=0)
     return tuple(ledger.only(kept) if kept.any() else ledger for ledger in ledgers)
+
+
+def _split(causes: tuple[str, ...], known: IntArray, share: float) -> IntArray:
+    """Return times by cause with a row more: the share of the compute operators that memory's bandwidth holds up."""
+    ns = known.copy()
+    bound = (ns[causes.index("compute")] * share).astype(np.int64)
+    ns[causes.index("compute")] -= bound
+    return np.concatenate([ns, bound[None]])
 
 
 def _with_frames(causes: tuple[str, ...], known: IntArray, deep: Ledger) -> IntArray:

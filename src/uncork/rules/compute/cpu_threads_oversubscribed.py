@@ -18,7 +18,8 @@ WON_SHARES = (0.05, 0.5)
 @rule()
 def cpu_threads_oversubscribed(threads: Ranks[Threads], ledgers: Ranks[StepLedger]) -> Cost | None:
     """Return the time of operators on the host where their threads exceed the cores."""
-    cost = charge_causes(ledgers, "compute", "memop", "cpu_heavy", "optimizer")
+    on_host = () if ledgers[0].on_device else ("bandwidth",)
+    cost = charge_causes(ledgers, "compute", "memop", "cpu_heavy", "optimizer", *on_host)
     one, ledger = threads[cost.place], ledgers[cost.place]
     wanted = one.threads * max(one.ranks, len(threads)) + one.workers
     per_core = wanted / one.cores

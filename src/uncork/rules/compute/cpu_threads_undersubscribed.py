@@ -18,7 +18,8 @@ SCALES_SHARE = 0.5
 @rule()
 def cpu_threads_undersubscribed(threads: Ranks[Threads], ledgers: Ranks[StepLedger]) -> Cost | None:
     """Return what idle cores could give back where operators run on the host."""
-    cost = charge_causes(ledgers, "compute", "memop", "cpu_heavy")
+    on_host = () if ledgers[0].on_device else ("bandwidth",)
+    cost = charge_causes(ledgers, "compute", "memop", "cpu_heavy", *on_host)
     one, ledger = threads[cost.place], ledgers[cost.place]
     used = (one.threads * max(one.ranks, len(threads)) + one.workers) / one.cores
     if cost.share < LEAST_COMPUTE_SHARE or used >= MOST_USED_SHARE:
