@@ -1,7 +1,9 @@
 """However a program ends, it ends as it would have without us, and what was recorded is there."""
 
 import json
+import os
 import subprocess
+import sys
 import traceback
 from pathlib import Path
 
@@ -139,3 +141,17 @@ def test_no_source_of_random_numbers_is_touched(tmp_path: Path) -> None:
     assert (watched.out, watched.err, watched.code) == (alone.stdout, alone.stderr, 0)
     assert alone.stdout.count("\n") == 28 + 5 + 4
     assert {"light", "functions", "deep"} <= set(watched.window_names())
+
+
+def test_a_reader_that_leaves_early_changes_no_exit_code(tmp_path: Path) -> None:
+    """Whoever reads the report closes the pipe, as `| head -1` does: the program's code stands, and nothing is said."""
+    quiet = "import io, runpy, sys; sys.stdout = io.StringIO(); runpy.run_path(sys.argv.pop(1), run_name='__main__')\n"
+    (tmp_path / "quiet.py").write_text(quiet)
+    end, ours = os.pipe()
+    os.close(end)
+    program = [str(tmp_path / "quiet.py"), PROGRAM, "exit-3"]
+    words = [sys.executable, "-m", "uncork", "run", "-o", str(tmp_path / "run"), *program]
+    done = subprocess.run(words, cwd=HERE, env=environment(), stdout=ours, stderr=subprocess.PIPE, check=False)
+    os.close(ours)
+    assert (done.returncode, b"uncork" in done.stderr) == (3, False)
+    assert (tmp_path / "run" / "report.json").is_file()

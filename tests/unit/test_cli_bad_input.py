@@ -1,10 +1,12 @@
 """Bad input ends in one clear line on standard error and exit code 2, never in a traceback."""
 
+import errno
 import gzip
 import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -125,6 +127,19 @@ def test_an_output_that_cannot_be_written(tmp_path, capsys, sketched_trace):
     target = tmp_path / "no" / "report.json"
     assert "report.json" in fails_in_one_line(capsys, "analyze", str(sketched_trace), "--json", str(target))
     assert not target.parent.exists()
+
+
+def test_a_folder_that_takes_no_files_is_named(capsys, sketched_trace, tmp_path, monkeypatch):
+    """On a disk that is mounted for reading nothing can be made, and nothing removed either."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    for name in ("write_text", "unlink"):
+        monkeypatch.setattr(Path, name, refuse)
+    assert "report.json" in fails_in_one_line(
+        capsys, "analyze", str(sketched_trace), "--json", str(tmp_path / "report.json")
+    )
 
 
 def test_an_unknown_sort_key(capsys, sketched_trace):

@@ -64,12 +64,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"uncork: {fault.told(language(arguments))}", file=sys.stderr)
         return fault.exit_code
     except BrokenPipeError:
-        # The reader of our output has gone (`| head`): nothing is left to say, and nobody to say it to.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        fall_silent()
         return 0
     except Exception as fault:
         if isinstance(fault, OSError) and fault.errno == errno.ENOSPC:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python writes the rest when it ends
+            fall_silent()
             told = UncorkError("cannot_write", path=fault.filename or "<stdout>", reason=fault.strerror)
             print(f"uncork: {told.told(language(arguments))}", file=sys.stderr)
             return 2
@@ -81,6 +80,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"uncork: {say(language(arguments), 'error.interrupted')}", file=sys.stderr)
         return 130
     return code
+
+
+def fall_silent() -> None:
+    """Send what is still to be said nowhere: the reader of our output has gone (`| head`), or its disk is full."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python writes the rest when it ends
 
 
 def _open_streams() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import codecs
+import contextlib
 import json
 import os
 import shutil
@@ -143,7 +144,8 @@ def write(target: str, text: str) -> None:
         draft.write_text(text, "utf-8", "uncork-escape")
         draft.replace(path)
     except OSError as fault:
-        draft.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            draft.unlink()
         raise UncorkError("cannot_write", path=target, reason=fault.strerror) from None
 
 

@@ -73,7 +73,7 @@ def act(arguments: argparse.Namespace) -> int:
 
 def _report(done: CaptureResult, arguments: argparse.Namespace) -> None:
     """Show the report of a recording, or one line that says why there is none: the exit code stays the program's."""
-    from uncork.cli import fault_line, language
+    from uncork.cli import fall_silent, fault_line, language
     from uncork.locale import default_language, say
 
     if done.problem:
@@ -82,6 +82,9 @@ def _report(done: CaptureResult, arguments: argparse.Namespace) -> None:
         return
     try:
         report_on(done.folder, arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        fall_silent()
     except UncorkError as fault:
         print(f"uncork: {fault.told(language(arguments))}", file=sys.stderr)
     except Exception as fault:
