@@ -1,7 +1,11 @@
 """Inference: whether the program only runs forward, and what of its work belongs to training alone."""
 
 import re
+from collections.abc import Mapping
 
+import numpy as np
+
+from uncork.calltree import CallTree
 from uncork.measure import Measurement, Rank
 from uncork.measure.operator import Operator
 from uncork.measure.operator_groups import group_operators
@@ -21,21 +25,31 @@ class Inference(Measurement):
 
     Args:
         forward_only: Whether neither a backward pass nor an optimizer was recorded.
-        builds_graph: Whether operators still record a graph for a backward pass.
+        nodes_per_step: Nodes of a graph for a backward pass that operators record.
+        never_trains: Whether the live program has a model whose parameters want gradients, but no gradient and no
+            optimizer; None where nothing says.
         dropout_ns: Time in dropout.
         norm_ns: Time in batch norms that compute statistics of the batch.
         largest: The operator of them that takes most time, None without any.
+        forward: The forward operator that takes most time, None without any.
         step_ns: Mean duration of a step.
         training: What the live model said of itself; None where nothing says.
     """
 
     forward_only: bool
-    builds_graph: bool
+    nodes_per_step: int
+    never_trains: bool | None
     dropout_ns: int
     norm_ns: int
     largest: Operator | None
+    forward: Operator | None
     step_ns: int
     training: bool | None
+
+    @property
+    def builds_graph(self) -> bool:
+        """Return whether operators still record a graph for a backward pass."""
+        return self.nodes_per_step > 0
 
     @property
     def drops_out(self) -> bool:
@@ -54,18 +68,34 @@ class Inference(Measurement):
             for part in parts
             if _NORM.match(part.name) and (flags.get(part.name, False) or _TRAINING_KERNEL.search(part.kernel))
         ]
-        tree = rank.calltree
         settings = rank.recording.run.settings if rank.recording.run else {}
         said = settings.get("training")
         return cls(
             forward_only=not any(part.phase in {"backward", "recompute", "optimizer"} for part in parts),
-            builds_graph=bool((tree.sequence[tree.is_op] >= 0).any()),
+            nodes_per_step=round(_nodes(rank.calltree) / table.steps),
+            never_trains=_never_trains(settings),
             dropout_ns=sum(map(table.weight_ns, dropout)),
             norm_ns=sum(map(table.weight_ns, norms)),
             largest=max((*dropout, *norms), key=table.weight_ns, default=None),
+            forward=max((part for part in parts if part.phase == "forward"), key=table.weight_ns, default=None),
             step_ns=table.step_ns,
             training=said if isinstance(said, bool) else None,
         )
+
+
+def _nodes(tree: CallTree) -> int:
+    """Return how many nodes operators add to a graph: each takes a number of its thread's, and others show the next."""
+    numbered = tree.is_op & (tree.sequence >= 0)
+    pairs = np.unique(np.stack([tree.host.track[numbered], tree.sequence[numbered]]), axis=1)
+    return max((int((pairs[0] == track).sum()) - 1 for track in set(pairs[0].tolist())), default=0)
+
+
+def _never_trains(settings: Mapping[str, object]) -> bool | None:
+    """Return whether the live objects say that nothing is trained though parameters want gradients."""
+    trained, gradients = settings.get("parameters_trained"), settings.get("gradient_bytes")
+    if not isinstance(trained, int) or not isinstance(gradients, int):
+        return None
+    return trained > 0 and gradients == 0 and not settings.get("optimizers")
 
 
 def _training_flags(rank: Rank) -> dict[str, bool]:
