@@ -14,6 +14,8 @@ from uncork.recording import RunFolder, quiet_window
 from uncork.records import dataclass
 from uncork.report import Report, finding_texts, from_json
 
+MANY_UNWATCHED = 20
+"""As many steps as the longest window without a profiler holds: with fewer its steps, one after another, say more."""
 # A saved report is read whole; larger files are recordings.
 _MOST_REPORT_BYTES = 64_000_000
 # Standard errors that a change must exceed: two are about 95 % for normal noise.
@@ -293,8 +295,14 @@ class _Steps:
 
 
 def quiet_steps(run: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return what a report's run says of the window that no profiler watched, None where there is none."""
-    windows = {window["name"]: window for window in run.get("windows") or ()}
+    """Return what a report's run says of the steps that no profiler watched, None where there are none.
+
+    All those outside the windows where they are many; else a window's, a few at best.
+    """
+    windows: dict[str, Mapping[str, Any]] = {window["name"]: window for window in run.get("windows") or ()}
+    outside = windows.pop("unwatched", None)
+    if outside and outside["steps"] >= MANY_UNWATCHED:
+        return outside
     return windows.get(quiet_window({name: window["steps"] for name, window in windows.items()}))
 
 

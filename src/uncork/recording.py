@@ -144,7 +144,7 @@ class Window:
     """One stretch of steps that the recorder observed in one way.
 
     Args:
-        name: ``warmup baseline light deep functions baseline2``.
+        name: ``warmup baseline light deep functions baseline2``, or ``unwatched`` for all steps outside these.
         step_ns: Durations of its steps in ns.
         start_ns: When it began, ns since the epoch; None where nothing says.
     """

@@ -125,6 +125,7 @@ def test_a_run_folder_whose_numbers_are_none_is_read_without_them(tmp_path, bad)
     assert recording.devices[0].compute_capability is None
     assert dict(recording.run.modules) == {"b": (1, 2, 3)}
     assert recording.run.garbage is None
+    assert (recording.run.windows[-1].name, recording.run.windows[-1].step_ns) == ("unwatched", (7,))  # of "" alone
     assert recording.run.between == Between(1, 7, 3)  # the second step and the 3 ns before it
     assert recording.loader.start_ns.tolist() == [5]
     assert recording.samples.series["gpu"][1].tolist()[0] == 0.5

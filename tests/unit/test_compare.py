@@ -257,6 +257,13 @@ def test_the_later_window_without_a_profiler_tells_the_step_if_it_is_no_shorter(
     assert quiet_steps({}) is None
 
 
+def test_many_steps_outside_all_windows_tell_more_than_a_window_of_a_few():
+    """Twenty steps after the recording count before four of a window without a profiler; nineteen do not."""
+    few, many = {"name": "baseline", "steps": 4}, {"name": "unwatched", "steps": 20}
+    assert quiet_steps({"windows": [few, many]}) is many
+    assert quiet_steps({"windows": [few, {**many, "steps": 19}]}) is few
+
+
 def test_what_passes_between_the_steps_is_said_beside_their_times():
     """Validation went from four fifths of the time to nothing told: step times alone would not show it."""
     beside = Quality("between-steps", "warning", 0.8, {"beside_share": 0.8, "steps": 50})

@@ -103,6 +103,7 @@ def _rank(home: Path, about: Mapping[str, Any], samples: SampleTable | None, pro
             snapshot = read_snapshot(home / RunFolder.SNAPSHOT)[0].snapshot
         except UnreadableError:
             notes.append("snapshot-unreadable")
+    run, steps = _info(told, about, tuple(dict.fromkeys(notes))), _steps(home / RunFolder.STEPS)
     return Recording(
         source=str(home.parent),
         format="run",
@@ -121,7 +122,7 @@ def _rank(home: Path, about: Mapping[str, Any], samples: SampleTable | None, pro
         samples=samples,
         stacks=_stacks(home),
         snapshot=snapshot,
-        run=replace(_info(told, about, tuple(dict.fromkeys(notes))), between=_between(home / RunFolder.STEPS)),
+        run=replace(run, windows=(*run.windows, *_unwatched(steps)), between=_between(steps)),
     )
 
 
@@ -163,19 +164,31 @@ def _collected(told: Mapping[str, Any]) -> Collected | None:
     return Collected(steps, steps_ns, sum(filter(None, each)), max(dur_ns, 0), max(longest_ns, 0))
 
 
-def _between(path: Path) -> Between | None:
+def _steps(path: Path) -> list[tuple[int, str, int, int]]:
+    """Return number, window, begin and duration of each step of which all four are told."""
+    rows = map(_list, _list(_json(path).get("rows")) if path.is_file() else ())
+    told = [(row[1], [_int(one) for one in (row[0], *row[2:])]) for row in rows if len(row) == 4]
+    return [
+        (number, str(window), start_ns, dur_ns)
+        for window, (number, start_ns, dur_ns) in told
+        if number is not None and start_ns is not None and dur_ns is not None and dur_ns >= 0
+    ]
+
+
+def _unwatched(steps: list[tuple[int, str, int, int]]) -> tuple[Window, ...]:
+    """Return the steps outside all windows as one more, where there are any."""
+    dur_ns = tuple(dur_ns for _, window, _, dur_ns in steps if not window)
+    return (Window("unwatched", dur_ns),) if dur_ns else ()
+
+
+def _between(steps: list[tuple[int, str, int, int]]) -> Between | None:
     """Return what passed between steps where no profiler was on, nor switched on or off; None where there is none."""
-    rows = [row for row in map(_list, _list(_json(path).get("rows")) if path.is_file() else ()) if len(row) == 4]
-    steps = steps_ns = between_ns = 0
-    for (number, window, *times), (next_number, next_window, *next_times) in pairwise(rows):
-        told = [_int(one) for one in (number, next_number, *times, *next_times)]
-        if window != next_window or window not in UNWATCHED or None in told:
-            continue
-        first, second, start_ns, dur_ns, next_ns, next_dur_ns = (one or 0 for one in told)
-        if second == first + 1 and dur_ns >= 0 and next_dur_ns >= 0:
-            steps, steps_ns = steps + 1, steps_ns + next_dur_ns
+    count = steps_ns = between_ns = 0
+    for (number, window, start_ns, dur_ns), (next_number, next_window, next_ns, next_dur_ns) in pairwise(steps):
+        if window == next_window and window in UNWATCHED and next_number == number + 1:
+            count, steps_ns = count + 1, steps_ns + next_dur_ns
             between_ns += max(next_ns - start_ns - dur_ns, 0)
-    return Between(steps, steps_ns, between_ns) if steps else None
+    return Between(count, steps_ns, between_ns) if count else None
 
 
 def _trace(path: Path, notes: list[str], progress: Progress | None) -> Recording | None:
