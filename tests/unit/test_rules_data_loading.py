@@ -9,7 +9,7 @@ from tests.unit.rule_outcomes import clear, found, found_in, outcome
 from uncork.findings import NotAssessed
 from uncork.measure.loader_code import LoaderCode
 from uncork.measure.loader_functions import parts_of_functions
-from uncork.measure.loader_words import stage_of
+from uncork.measure.loader_words import decoded_as, stage_of
 from uncork.measure.machine import Machine
 from uncork.recording import FunctionTable, Recording, RunInfo, StackSample
 from uncork.testing import sketch
@@ -240,3 +240,36 @@ def test_numbers_from_text_are_decoded(function: str, stage: str) -> None:
     """`loadtxt` turns text into numbers, which is work; `load` waits for the disk."""
     assert stage_of("numpy/lib/_npyio_impl.py", function) == stage
     assert stage_of("/usr/lib/python3/site-packages/numpy/lib/npyio.py", function) == stage
+
+
+@pytest.mark.parametrize(
+    ("frames", "advice"),
+    [
+        (["text.py(12): tokenize"], ["cache", "whole-batch"]),
+        (["data.py(16): decode", "transformers/tokenization_utils_fast.py(5): _encode_plus"], ["cache", "whole-batch"]),
+        (["data.py(16): decode", "PIL/ImageFile.py(5): load"], ["cache", "smaller", "faster-decoder"]),
+        (["data.py(16): decode", "json/decoder.py(5): decode"], ["cache", "faster-parser"]),
+        (["data.py(16): decode"], ["cache", "whole-batch", "smaller", "faster-decoder", "faster-parser"]),
+    ],
+)
+def test_advice_on_decoding_follows_what_is_decoded(frames: list[str], advice: list[str]) -> None:
+    """By the names of functions that run inside the loader; where none tells, all of it is said."""
+    lines = [f"  main 0.{place + 2}ms..7.{8 - place}ms {frame}" for place, frame in enumerate(frames)]
+    finding = found(
+        "slow-decode",
+        "with stacks\nsteps 4 x 10ms\n"
+        "  main 0ms..10ms train.py(40): train\n"
+        "  main 0ms..8ms enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__\n"
+        "  main 0.1ms..7.9ms torch/utils/data/_utils/fetch.py(49): fetch\n"
+        + "\n".join(lines)
+        + "\n  main 8ms..9.9ms aten::mm\n",
+    )
+    assert list(finding.advice) == advice
+
+
+def test_a_folder_of_the_users_does_not_say_what_is_decoded() -> None:
+    """Only libraries' paths count, and functions' names as whole words."""
+    assert decoded_as("/home/me/av/data.py", "load") == ""
+    assert decoded_as("/usr/lib/python3/site-packages/av/container.py", "decode") == "pictures"
+    assert decoded_as("/home/me/data.py", "imagine") == ""
+    assert decoded_as("/home/me/data.py", "open_image") == "pictures"

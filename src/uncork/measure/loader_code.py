@@ -13,7 +13,7 @@ from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.host_pieces import where
 from uncork.measure.loader import iterator, loads_nothing, next_calls, under
 from uncork.measure.loader_functions import parts_of_functions
-from uncork.measure.loader_words import stage_of
+from uncork.measure.loader_words import decoded_as, stage_of
 from uncork.measure.sampled import sampled_line
 from uncork.recording import StackSample
 from uncork.records import dataclass
@@ -60,9 +60,11 @@ class LoaderCode(Measurement):
 
     Args:
         parts: The largest first; shares sum to at most 1.
+        decoded: What functions that run decode, by their names: ``packed pictures text``.
     """
 
     parts: tuple[Part, ...]
+    decoded: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, rank: Rank) -> "LoaderCode":
@@ -82,7 +84,7 @@ class LoaderCode(Measurement):
             replace(part, line=sampled_line(part.file, part.line, part.function, samples))
             for part in parts[:MOST_PARTS]
         ]
-        return cls(tuple(exact))
+        return cls(tuple(exact), _decoded(rank, alone=alone))
 
     def share(self, stage: str) -> float:
         """Return the share of the loading time in one stage."""
@@ -132,6 +134,18 @@ def _from_frames(timeline: Timeline) -> list[Part]:
         Part(*(split_frame(table.strings.text(who)) if who >= 0 else ("", 0, "DataLoader")), stage, time_ns / total)
         for (who, stage), time_ns in sums.items()
     ]
+
+
+def _decoded(rank: Rank, *, alone: bool) -> tuple[str, ...]:
+    """Return what functions decode that run where the loading is done: in this process, or in workers."""
+    names = {(one.file, one.function) for one in rank.recording.stacks if one.where == "worker"}
+    if alone:
+        host, table = rank.deep.host, rank.deep.events
+        inside = np.unique(host.name[under(rank.deep, next_calls(rank.deep))]).tolist()
+        names |= {(file, function) for file, _, function in map(split_frame, map(table.strings.text, inside))}
+        functions = rank.recording.functions
+        names |= set(zip(functions.file, functions.name, strict=True)) if functions is not None else set()
+    return tuple(sorted({decoded_as(*name) for name in names} - {""}))
 
 
 def _is_high_level(name: str) -> bool:

@@ -61,6 +61,23 @@ _USER_NAMES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("read", re.compile(r"(^|_)(read|load|fetch|download)(_|$)")),
 )
 
+_DECODED: tuple[tuple[str, re.Pattern[str]], ...] = (
+    (
+        "text",
+        re.compile(
+            r"transformers/tokenization|(^|/)(tokenizers|sentencepiece|tiktoken|nltk|spacy)/|\btokenizers\."
+            r"|tokeni[sz]e|encode_batch"
+        ),
+    ),
+    (
+        "pictures",
+        re.compile(
+            r"(^|/)(PIL|cv2|imageio|av|decord)/|torchvision/io|tifffile|pydicom|Imaging|imdecode|imread"
+            r"|(^|_)(image|img|picture|jpe?g|png|video|frame)s?(_|$)"
+        ),
+    ),
+)
+
 
 _PARSES = re.compile(r"numpy/lib/_?npyio\w*\.py: (loadtxt|genfromtxt|fromregex|_read)$")
 """Text to numbers is work, unlike what else NumPy does with files; `_read` is how `loadtxt` goes about it."""
@@ -87,3 +104,20 @@ def stage_of(file: str, function: str) -> str:
     else:
         patterns = _BUILT_IN
     return next((stage for stage, pattern in patterns if pattern.search(function)), "")
+
+
+def decoded_as(file: str, function: str) -> str:
+    """Return whether a function turns ``text`` or ``pictures`` into numbers, what else a loader unpacks as ``packed``.
+
+    Empty where its name says nothing of that.
+
+    Args:
+        file: Its source file; empty or ``~`` for built-ins and operators.
+        function: Its name.
+    """
+    folded = file.replace("\\", "/")
+    for kind, pattern in _DECODED:
+        # A user's folder may have any name.
+        if pattern.search(function) or (not is_users(file) and pattern.search(folded)):
+            return kind
+    return "packed" if stage_of(file, function) == "decode" and not (file and is_users(file)) else ""
