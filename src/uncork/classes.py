@@ -9,6 +9,7 @@ import numpy.typing as npt
 from uncork.findings import CLASSES, Bottleneck
 from uncork.ledger import CAUSES, OUTSIDE
 from uncork.measure.step_ledger import StepLedger
+from uncork.measure.waiting import EXPLAINS_WAIT
 from uncork.quantiles import median
 from uncork.records import dataclass
 
@@ -18,9 +19,6 @@ CONTRIBUTES_SHARE = 0.1
 """A class that could give back this share of the step is named beside the main one."""
 CLOSE_RATIO = (0.6, 1.8)
 """Memory-bound over arithmetic kernels: within this band neither can be left out."""
-EXPLAINS_WAIT = 0.25
-"""What late ranks do more of than others must be at least this part of the waiting to be its reason (labelled traces:
-0.4 with two late ranks that take turns, 0.9 with one)."""
 UNKNOWN = ("unexplained", "unrecorded")
 ARITHMETIC = ("gemm", "other_kernel", "compute")
 """On a device and, without one, on the CPU."""

@@ -263,7 +263,7 @@ def _confidence(job: Job, share: float, quality: Sequence[Quality]) -> float:
     told = job.per_step.any(axis=0)
     agree = float((job.per_step.argmax(axis=0) == top)[told].mean()) if told.any() else 1.0
     if job.late and job.late.ranks:
-        agree = 1.0
+        agree = 1.0 - job.late.chance
     sure *= 0.6 + 0.4 * agree
     sure *= 1 - 0.5 * job.unknown
     sure *= min(1.0, UNDISTURBED / min(_times_longer(quality), DISTORTED))

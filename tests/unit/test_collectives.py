@@ -137,6 +137,26 @@ def test_the_late_rank_is_the_one_that_the_others_wait_for() -> None:
     assert late.caused_share.tolist() == [0, 0, 1]
 
 
+@pytest.mark.parametrize(
+    ("waits_ms", "late_steps", "chance"),
+    [
+        ([(6, 0), (6, 0), (6, 0)], 3, 2 / 2**3),  # one rank or the other, three times in a row
+        ([(6, 0), (6, 0), (0, 2)], 2, 1.0),  # two of three or more: one of two ranks always is
+        ([(6, 6, 6, 0)] * 4, 4, 4 / 4**4),
+        ([(6, 6, 0, 0)] * 2, 2, 6 / 2**2),  # six choices of two of four: one of them comes out
+        ([(6, 0)], 1, 0.0),  # one step only: nothing to hold against it
+    ],
+)
+def test_few_steps_name_a_late_rank_by_chance(waits_ms: list[tuple[int, ...]], late_steps: int, chance: float) -> None:
+    """The same rank last in all of few steps is what luck does, too: the binomial tail, times the choices of ranks."""
+    dur = (np.array(waits_ms, np.int64) + 1) * MS
+    steps = np.arange(len(dur), dtype=np.int64)
+    matched = Matched(("all_reduce",) * len(dur), steps, steps, steps, dur, dur, np.zeros_like(dur), 0)
+    late = lateness(matched, tuple(range(dur.shape[1])), 10 * MS)
+    assert (late.steps, late.late_steps) == (len(dur), late_steps)
+    assert late.chance == pytest.approx(min(chance, 1.0))
+
+
 def test_ranks_that_arrive_late_together_are_late_together() -> None:
     """Two of four ranks come 6 ms after the others, one of them a little later: both are waited for."""
     matched = match(of_ranks(STRAGGLER))

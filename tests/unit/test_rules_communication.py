@@ -57,6 +57,22 @@ def test_r3_4_waiting_is_told_from_moving_bytes():
     assert clear("late-rank", two_ranks(8, 8))
 
 
+def test_a_late_rank_is_sure_by_its_steps_and_by_what_holds_it_up():
+    """Four of four steps are luck in 2 / 2⁴ of the cases; unexplained, it is likely the machine."""
+    late = found("late-rank", two_ranks(3, 8))
+    assert (late.params["late_steps"], late.params["steps"]) == (4, 4)
+    assert late.confidence == pytest.approx(0.85 * (1 - 2 / 16))
+    idle = f"""
+    ranks 2
+    device NVIDIA A100-SXM4-80GB
+    steps 4 x 10ms
+      main 0ms..0.1ms aten::mm -> stream 7 0.2ms..3ms {GEMM}
+      rank 0: main 1ms..1.1ms nccl:all_reduce -> stream 20 3ms..9ms {NCCL} {args(25_000_000)}
+      rank 1: main 7.9ms..8ms nccl:all_reduce -> stream 20 8ms..9ms {NCCL} {args(25_000_000)}
+    """
+    assert found("late-rank", idle).confidence == pytest.approx(0.85 * (1 - 2 / 16) * 0.4)
+
+
 def test_one_rank_cannot_show_who_is_late():
     """With one rank's recording the rule asks for the others."""
     text = f"device NVIDIA A100\nsteps 4 x 10ms\n  stream 20 1ms..9ms {NCCL} {args(1000)}"

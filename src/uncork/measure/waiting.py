@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import comb
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +25,9 @@ TOGETHER_SHARE = 0.1
 LATE_OF_STEP = 0.1
 """Less waiting than this share of the median step is noise between ranks (labelled traces: 0.08 on a
 noisy machine without a straggler, 0.2–0.7 with one)."""
+EXPLAINS_WAIT = 0.25
+"""What late ranks do more of than others must be at least this part of the waiting to be its reason (labelled traces:
+0.4 with two late ranks that take turns, 0.9 with one)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,12 +39,32 @@ class Lateness:
         wait_share: Share of the median step that a rank which is not late spends waiting.
         caused_share: Share of all waiting that each rank causes, float64 (ranks,).
         waited_ns: How long each rank waits per step, mean, int64 (ranks,).
+        steps: Steps with collectives; one where steps are not marked.
+        late_steps: Those in which one of the late ranks causes most of the waiting.
     """
 
     ranks: tuple[int, ...]
     wait_share: float
     caused_share: npt.NDArray[np.float64]
     waited_ns: IntArray
+    steps: int = 1
+    late_steps: int = 1
+
+    @property
+    def chance(self) -> float:
+        """Return how likely some ranks, as many as are late, are last so often where all are alike (0: one step only).
+
+        Each step is a draw: the binomial tail for one choice of ranks, times the number of choices.
+        """
+        ranks, late = len(self.caused_share), len(self.ranks)
+        if self.steps < 2 or not late or late == ranks:
+            return 0.0
+        each = late / ranks
+        tail = sum(
+            comb(self.steps, hits) * each**hits * (1 - each) ** (self.steps - hits)
+            for hits in range(self.late_steps, self.steps + 1)
+        )
+        return min(1.0, comb(ranks, late) * tail)
 
 
 def lateness(matched: Matched, numbers: Sequence[int], step_ns: float) -> Lateness:
@@ -59,12 +83,21 @@ def lateness(matched: Matched, numbers: Sequence[int], step_ns: float) -> Latene
     caused = by_rank.sum(axis=0)
     share = caused / max(float(caused.sum()), 1.0)
     late = (share >= LATE_OF_ALL_WAITING) & (share >= LATE_OVER_CHANCE / len(numbers))
-    late &= _in_most_steps(inside.step, by_rank)
+    per_step = _per_step(inside.step, by_rank)
+    # More than its equal part of the waiting, in more than half of the steps.
+    late &= (per_step > per_step.mean(axis=1, keepdims=True)).mean(axis=0) > 0.5
     waited = inside.waited_ns()
     others = ~late if late.any() and not late.all() else np.ones(len(numbers), bool)
     wait_share = median(waited[others].mean(axis=0)) / step_ns
     order = [int(place) for place in np.argsort(-share) if late[place]] if wait_share >= LATE_OF_STEP else []
-    return Lateness(tuple(numbers[place] for place in order), wait_share, share, waited.mean(axis=1).astype(np.int64))
+    return Lateness(
+        ranks=tuple(numbers[place] for place in order),
+        wait_share=wait_share,
+        caused_share=share,
+        waited_ns=waited.mean(axis=1).astype(np.int64),
+        steps=len(per_step),
+        late_steps=int(np.isin(per_step.argmax(axis=1), order).sum()),
+    )
 
 
 def _caused(matched: Matched) -> npt.NDArray[np.float64]:
@@ -78,13 +111,12 @@ def _caused(matched: Matched) -> npt.NDArray[np.float64]:
     return parts
 
 
-def _in_most_steps(step: IntArray, caused: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
-    """Return for each rank whether it causes more than its equal part of the waiting in more than half of the steps."""
+def _per_step(step: IntArray, caused: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return how much of the waiting in each step each rank causes, float64 (steps, ranks)."""
     steps, back = np.unique(step, return_inverse=True)
     per_step = np.zeros((len(steps), caused.shape[1]))
     np.add.at(per_step, back, caused)
-    most: npt.NDArray[np.bool_] = (per_step > per_step.mean(axis=1, keepdims=True)).mean(axis=0) > 0.5
-    return most
+    return per_step
 
 
 def with_waits(measured: Sequence[Measured], numbers: Sequence[int]) -> list[Measured]:

@@ -9,7 +9,7 @@ from uncork.measure import MissingEvidence, Ranks
 from uncork.measure.collectives import Collectives
 from uncork.measure.matching import match
 from uncork.measure.step_ledger import StepLedger
-from uncork.measure.waiting import LATE_OF_STEP, lateness
+from uncork.measure.waiting import EXPLAINS_WAIT, LATE_OF_STEP, Lateness, lateness
 from uncork.quantiles import median
 from uncork.rules.rule import rule
 from uncork.rules.worth import sure
@@ -25,6 +25,13 @@ _ADVICE = {
 }
 
 
+_NO_REASON = ("unexplained", "unrecorded", "stall")
+LEAST_SURE = 0.25
+UNEXPLAINED = 0.4
+"""A rank of which nothing recorded takes longer waited for its turn on a core, most likely: the next run names another
+(balanced ranks on a busy machine: 3 of 3 steps, and 2 of 3 with the other rank last in the third)."""
+
+
 @rule()
 def late_rank(collectives: Ranks[Collectives], ledger: Ranks[StepLedger]) -> Cost | None:
     """Return the time the others wait, placed on the rank that causes most of it."""
@@ -37,11 +44,12 @@ def late_rank(collectives: Ranks[Collectives], ledger: Ranks[StepLedger]) -> Cos
     cause, excess_ns = _what_takes_longer(ledger, late.ranks)
     number = late.ranks[0]
     place = collectives.numbers.index(number)
+    # In the unit of all shares, as the verdict counts it: steps without what stood still in them.
+    waited_ns = round(late.wait_share * float(np.mean([one.mean_step_ns for one in ledger])))
     return Cost(
-        # In the unit of all shares, as the verdict counts it: steps without what stood still in them.
-        ns_per_step=round(late.wait_share * float(np.mean([one.mean_step_ns for one in ledger]))),
+        ns_per_step=waited_ns,
         gain=Gain(0.5 * late.wait_share, late.wait_share),
-        confidence=sure(ledger[place], 0.85),
+        confidence=_confidence(late, cause, excess_ns, waited_ns) * sure(ledger[place], 0.85),
         location=Location(rank=number),
         evidence=(
             Evidence("waiting_share", late.wait_share, "share", LATE_OF_STEP),
@@ -55,8 +63,16 @@ def late_rank(collectives: Ranks[Collectives], ledger: Ranks[StepLedger]) -> Cos
             "caused_share": float(sum(late.caused_share[collectives.numbers.index(one)] for one in late.ranks)),
             "cause": cause,
             "excess_ns": excess_ns,
+            "steps": late.steps,
+            "late_steps": late.late_steps,
         },
     )
+
+
+def _confidence(late: Lateness, cause: str, excess_ns: int, waited_ns: int) -> float:
+    """Return how sure it is that those ranks are the late ones, 0 to 1: chance, and whether anything holds them up."""
+    explained = cause not in _NO_REASON and excess_ns >= EXPLAINS_WAIT * waited_ns
+    return max(LEAST_SURE, 1 - late.chance) * (1.0 if explained else UNEXPLAINED)
 
 
 def _what_takes_longer(ledger: Ranks[StepLedger], late: Sequence[int]) -> tuple[str, int]:
