@@ -20,5 +20,6 @@ def slow_decode(
 ) -> Cost | None:
     """Return what decoding costs while the step waits."""
     cost = stage_cost("decode", codes, ledgers, stages, won=0.7, confidence=0.8)
-    kinds = {kind for code in codes or () for kind in code.decoded} or set(ADVICE)
+    kinds = {kind for code in codes or () for kind in code.decoded}
+    kinds = kinds - {"packed"} or kinds or set(ADVICE)  # something is unpacked in most programs
     return cost and replace(cost, advice=("cache", *(one for kind in ADVICE if kind in kinds for one in ADVICE[kind])))
