@@ -140,6 +140,20 @@ def test_a_text_that_no_file_can_hold_is_written_escaped(tmp_path):
     assert json.loads(out.read_text(encoding="utf-8"))["run"]["settings"]["model"] == "\ud800"
 
 
+def test_what_is_no_plain_file_is_written_through_and_stays(tmp_path):
+    """As root, putting a file in the place of /dev/null would break the machine; a link keeps leading where it led."""
+    pipe, link, file = tmp_path / "pipe", tmp_path / "link", tmp_path / "file"
+    os.mkfifo(pipe)
+    link.symlink_to(file)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    for target in (pipe, link):
+        write(str(target), "told")
+    assert (os.read(reader, 9), file.read_text()) == (b"told", "told")
+    assert pipe.is_fifo()
+    assert link.is_symlink()
+    os.close(reader)
+
+
 def test_json_for_a_bare_locale_is_json(tmp_path, monkeypatch):
     """Where standard output spells ASCII only, letters beyond it are JSON's own escapes, astral ones in pairs."""
     text = '{"a": "·中😀"}'

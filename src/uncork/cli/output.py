@@ -129,7 +129,7 @@ def _export(text: str) -> tuple[str, str]:
 
 
 def write(target: str, text: str) -> None:
-    """Write text to a file, whole or not at all; ``-`` is standard output.
+    """Write text to a file, whole or not at all; ``-`` is standard output; a device, pipe or link is written through.
 
     Raises:
         UncorkError: The file cannot be written.
@@ -141,6 +141,9 @@ def write(target: str, text: str) -> None:
     path = Path(target)
     draft = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
+        if path.is_symlink() or (path.exists() and not path.is_file()):
+            path.write_text(text, "utf-8", "uncork-escape")
+            return
         draft.write_text(text, "utf-8", "uncork-escape")
         draft.replace(path)
     except OSError as fault:
