@@ -67,9 +67,11 @@ def analyze_recordings(recordings: Iterable[Recording], *, views: bool = False) 
 
 def conclude(measured: Sequence[Measured]) -> Report:
     """Return the report on the measurements of all ranks."""
-    measured, numbers = _in_order(measured)
+    latest = _latest(measured)
+    earlier = len(measured) - len(latest)
+    measured, numbers = _in_order(latest)
     measured = with_waits(measured, numbers)
-    quality = gate(measured, numbers)
+    quality = gate(measured, numbers, earlier)
     ledger, step_ns = ledger_section(measured)
     # Rules see what the verdict sees: first use, stalls and steps that stood still leave the denominator.
     usual = _without_stalls(measured)
@@ -99,6 +101,21 @@ def _without_stalls(measured: Sequence[Measured]) -> list[Measured]:
     for place, ledger in zip(places, typical(present([measured[place] for place in places], StepLedger)), strict=True):
         usual[place] = {**measured[place], StepLedger: ledger}
     return usual
+
+
+def _latest(measured: Sequence[Measured]) -> list[Measured]:
+    """Return the measurements without earlier recordings of ranks that were recorded again, as a schedule repeats.
+
+    All ranks are known, and there are more recordings with steps than the job has ranks: one of each rank counts.
+    """
+    ranks = [one.get(Facts) if isinstance(one.get(StepLedger), StepLedger) else None for one in measured]
+    facts = [one for one in ranks if isinstance(one, Facts)]
+    world = max((one.world_size or 0 for one in facts), default=0)
+    if not 1 < world < len(facts) or any(one.rank is None for one in facts):
+        return list(measured)
+    last = {one.rank: place for place, one in enumerate(ranks) if isinstance(one, Facts)}
+    kept = set(last.values())
+    return [one for place, one in enumerate(measured) if place in kept or not isinstance(ranks[place], Facts)]
 
 
 def _in_order(measured: Sequence[Measured]) -> tuple[list[Measured], list[int]]:

@@ -80,16 +80,19 @@ _LACKS = {"device-data-missing": "device", "lost-events": "complete"}
 Check = Callable[[RecordingQuality, Facts], Quality | None]
 
 
-def gate(measured: Sequence[Measured], numbers: Sequence[int]) -> list[Quality]:
+def gate(measured: Sequence[Measured], numbers: Sequence[int], earlier: int = 0) -> list[Quality]:
     """Return what limits conclusions, over all ranks, the worst first.
 
     Args:
         measured: The measurements of each rank.
         numbers: The rank each belongs to.
+        earlier: Recordings of the same ranks that were left out.
     """
     per_rank = [list(_of_rank(one)) for one in measured]
     found = [_over_ranks(name, per_rank) for name in dict.fromkeys(one.id for rank in per_rank for one in rank)]
     found.extend(_of_job(measured, numbers))
+    if earlier:
+        found.append(Quality("earlier-recordings", WARNING, earlier / (earlier + len(measured)), {"earlier": earlier}))
     return sorted(found, key=lambda one: SEVERITIES.index(one.severity))
 
 

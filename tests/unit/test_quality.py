@@ -10,6 +10,7 @@ from uncork.locale import catalogue, say
 from uncork.measure import Rank, measure
 from uncork.measure.busy_machine import BusyMachine
 from uncork.measure.step_ledger import StepLedger
+from uncork.pipeline import analyze_recordings
 from uncork.quality import BLOCKING, blocks, gate
 from uncork.recording import Between, Recording, RunInfo, SampleTable, Window
 from uncork.testing import sketch
@@ -193,6 +194,7 @@ def test_every_id_says_what_it_means_and_what_to_do() -> None:
         "repaired-input",
         "observer-overhead",
         "rank-unknown",
+        "earlier-recordings",
         "crossing-events",
         "stalled-steps",
         "stalled-calls",
@@ -382,3 +384,16 @@ def test_calls_that_stood_still_are_told_with_their_share() -> None:
     """)
     assert said["stalled-calls"].share_affected == pytest.approx(12 / 120)
     assert said["stalled-calls"].severity == "warning"
+
+
+def test_of_ranks_recorded_again_the_last_recordings_count() -> None:
+    """Two ranks, two cycles of a repeating schedule: two ranks, not four; where the job may have four, all count."""
+    (sound,) = sketch(SOUND)
+    cycles = [replace(sound, rank=rank, world_size=2, source=f"{rank}.{cycle}") for rank in (0, 1) for cycle in (0, 1)]
+    report = analyze_recordings(cycles)
+    assert (report.run["ranks"], report.run["sources"]) == ([0, 1], ["0.1", "1.1"])
+    told = {one.id: one for one in report.quality}["earlier-recordings"]
+    assert (told.severity, told.params["earlier"], told.share_affected) == ("warning", 2, 0.5)
+    assert analyze_recordings([replace(one, world_size=4) for one in cycles]).run["ranks"] == [0, 1, 2, 3]
+    alone = analyze_recordings([replace(one, rank=0, world_size=1) for one in cycles])
+    assert "earlier-recordings" not in [one.id for one in alone.quality]
