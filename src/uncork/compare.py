@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -180,7 +180,7 @@ def compare(before: Report, after: Report) -> Comparison:
     bare = None not in quiet
     was_step, now_step = quiet if bare else (_recorded_steps(before), _recorded_steps(after))
     step = Change("step", was_step.median_ns, now_step.median_ns) if was_step and now_step else Change("step", 0, 0)
-    was, now = _by_place(before.findings), _by_place(after.findings)
+    was, now = _by_place(before), _by_place(after)
     unlike = _unlike(before, after)
     return Comparison(
         step=step,
@@ -265,11 +265,17 @@ def _job(run: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def _by_place(findings: Sequence[Finding]) -> dict[tuple[str, str | None, str | None], Finding]:
-    """Return findings by what makes them the same: rule, module and file; lines move when code is edited."""
+def _by_place(report: Report) -> dict[tuple[str, str | None, str | None], Finding]:
+    """Return findings by what makes them the same: rule, module and file; lines move when code is edited.
+
+    The program's own file is the same under another name: a mended copy often has one.
+    """
     found: dict[tuple[str, str | None, str | None], Finding] = {}
-    for one in findings:
-        found.setdefault((one.rule, one.location.module, one.location.file), one)
+    program = _job(report.run)["program"]
+    for one in report.findings:
+        file = one.location.file
+        own = file is not None and file.replace("\\", "/").rpartition("/")[2] == program
+        found.setdefault((one.rule, one.location.module, "" if own else file), one)
     return found
 
 

@@ -257,6 +257,22 @@ def test_the_later_window_without_a_profiler_tells_the_step_if_it_is_no_shorter(
     assert quiet_steps({}) is None
 
 
+def test_a_mended_copy_of_the_program_has_the_same_findings():
+    """The program's own file is slow.py before and fixed.py after; a module of its is another place."""
+    before = starved_report()
+    (finding,) = before.findings
+    for file, kept in (("jobs/{}.py", 1), ("data_{}.py", 0)):
+        sides = [
+            replace(
+                before,
+                run={**before.run, "command": [f"jobs/{name}.py"]},
+                findings=(replace(finding, location=Location(file=file.format(name), line=4)),),
+            )
+            for name in ("slow", "fixed")
+        ]
+        assert len(compare(*sides).kept) == kept
+
+
 def test_many_steps_outside_all_windows_tell_more_than_a_window_of_a_few():
     """Twenty steps after the recording count before four of a window without a profiler; nineteen do not."""
     few, many = {"name": "baseline", "steps": 4}, {"name": "unwatched", "steps": 20}
