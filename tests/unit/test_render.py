@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from html import escape
 
 import pytest
 
@@ -240,3 +241,18 @@ def test_a_ranks_own_step_stands_in_place_of_the_mean():
     assert "Where a step goes · rank 1  10.0 ms" in shown
     assert "waiting for other ranks" not in shown
     assert report.ledger_of(None) is report.ledger
+
+
+@pytest.mark.parametrize("form", ["terminal", "markdown", "html"])
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_what_the_recorder_noted_is_told_with_the_doubts(form: str, lang: str):
+    """How steps were counted decides what a step is; ids that nobody knows are no text, and nothing is told twice."""
+    mark = {"terminal": "· {}", "markdown": "- {}", "html": "<li><b>·</b> <span>{}</span></li>"}[form]
+    quoted = escape if form == "html" else str
+    gathered, cut = (mark.format(quoted(say(lang, f"note.{one}"))) for one in ("steps-gathered", "window-cut"))
+    report = starved_report()
+    noted = replace(report, run={**report.run, "notes": ["steps-gathered", "window-cut", "a-new-one"]})
+    told = "".join(renderers()[form](noted, Options(lang=lang, width=4000)))
+    assert (gathered in told, cut in told, mark.format("note.a-new-one") in told) == (True, True, False)
+    checked = replace(noted, quality=(*noted.quality, Quality("step-cut", "warning")))
+    assert cut not in "".join(renderers()[form](checked, Options(lang=lang, width=4000)))

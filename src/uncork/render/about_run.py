@@ -16,6 +16,15 @@ _SAME_RATIO = 1.05
 """Steps that recording makes this much longer, or less, are not told from their spread."""
 
 
+def notes(report: Report, lang: str) -> list[str]:
+    """Return what the recorder noted while it recorded: what it left out, and how it counted; not what a check says."""
+    told = {"window-cut": "step-cut"}
+    checks = {issue.id for issue in report.quality}
+    keys = [f"note.{one}" for one in report.run.get("notes", ()) if told.get(one) not in checks]
+    # Ids come from a file that anyone may have written.
+    return [catalogue(lang)[key] for key in keys if key in catalogue(lang)]
+
+
 def about(report: Report) -> list[Json]:
     """Return the sections of "About this run", each a title and facts: labels and values."""
     run = report.run

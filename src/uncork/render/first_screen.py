@@ -11,6 +11,7 @@ from typing import Any
 from uncork.findings import Evidence, Finding, Location
 from uncork.locale import say
 from uncork.measure.views.names import printable
+from uncork.render.about_run import notes
 from uncork.render.evidence import view_of
 from uncork.render.tables import NOTHING_SHARE, place, saved_memory, step_facts
 from uncork.report import LedgerEntry, Report, finding_texts, spell
@@ -169,13 +170,15 @@ def _step_facts(report: Report, lang: str) -> Iterator[str]:
 
 
 def _quality(report: Report, lang: str) -> Iterator[str]:
-    issues = [issue for issue in report.quality if issue.severity != "info"]
-    if not issues:
+    issues, noted = [issue for issue in report.quality if issue.severity != "info"], notes(report, lang)
+    if not issues and not noted:
         return
     yield f'<ul class="quality" aria-label="{shown(say(lang, "page.quality"))}">'
     for issue in issues:
         message, fix = (say(lang, f"quality.{issue.id}{end}", issue.params) for end in ("", ".fix"))
         yield f"<li><b>!</b> {prose(message)} <span>{prose(fix)}</span></li>"
+    for note in noted:
+        yield f"<li><b>·</b> <span>{prose(note)}</span></li>"
     yield "</ul>"
 
 

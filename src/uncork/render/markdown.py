@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from uncork.locale import say
 from uncork.render import Options
+from uncork.render.about_run import notes
 from uncork.render.controls import shown
 from uncork.render.tables import COLUMNS, cell, gain, shown_columns, top_rows, where
 from uncork.report import Report, finding_texts, spell
@@ -26,6 +27,7 @@ def _lines(report: Report, options: Options) -> Iterator[str]:
     for issue in report.quality:
         if issue.severity != "info":
             yield f"- ⚠ {escape(say(lang, f'quality.{issue.id}', issue.params))}"
+    yield from (f"- {escape(note)}" for note in notes(report, lang))
     if lines := report.to_record(lang):
         yield f"\n{say(lang, 'ui.to_record')}\n"
         yield from (f"- {escape(line)}" for line in lines)

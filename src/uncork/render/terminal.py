@@ -15,6 +15,7 @@ from uncork.findings import CLASSES, Bottleneck, Finding
 from uncork.locale import say
 from uncork.measure.views.names import printable
 from uncork.render import Options
+from uncork.render.about_run import notes
 from uncork.render.controls import print_parts
 from uncork.render.memory_text import memory_parts
 from uncork.render.snippet import Snippet
@@ -123,6 +124,8 @@ def _quality(report: Report, options: Options) -> Iterator[RenderableType]:
         text.append(say(options.lang, f"quality.{issue.id}", issue.params), style="yellow")
         text.append(" " + say(options.lang, f"quality.{issue.id}.fix", issue.params), style="dim")
         yield text
+    for note in notes(report, options.lang):
+        yield Text(f"· {note}", style="dim")
 
 
 def _ledger(report: Report, options: Options) -> Iterator[RenderableType]:
