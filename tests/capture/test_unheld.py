@@ -119,3 +119,13 @@ def test_where_no_optimizer_lacks_a_gradient_one_look_is_enough() -> None:
     optimizer = torch.optim.SGD(model.student.parameters(), lr=0.1)
     assert looks.look(model.named_modules(), [optimizer], 1) == []
     assert not looks.is_due(100)
+
+
+def test_a_copy_in_single_precision_may_be_what_an_optimizer_holds() -> None:
+    """Its small changes do not show in 16 bits; an optimiser that holds something else says nothing of 32 bits."""
+    for dtype, expected in ((torch.bfloat16, []), (torch.float32, ["norm"])):
+        norm, looks = torch.nn.Linear(4, 4, dtype=dtype), Unheld()
+        norm(torch.ones(1, 4, dtype=dtype)).sum().backward()
+        optimizer = torch.optim.SGD([torch.ones(20)], lr=0.1)
+        assert looks.look([("norm", norm)], [optimizer], 1) is None
+        assert looks.look([("norm", norm)], [optimizer], 1 + STEPS_APART) == expected

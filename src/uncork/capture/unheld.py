@@ -10,6 +10,8 @@ VALUES = 64
 """Values of a parameter that are looked at: whoever applies a gradient by hand changes nearly all of them."""
 STEPS_APART = 8
 """Steps between two looks at a parameter: whoever gathers gradients over several steps has applied them by then."""
+FULL_BYTES = 4
+"""Size of a value in single precision."""
 
 
 class Unheld:
@@ -23,6 +25,7 @@ class Unheld:
         self._seen: dict[int, tuple[Any, int, int, Any]] = {}
         self._first_step: int | None = None
         self._step = 0
+        self._copies = False
 
     def look(self, named: Iterable[tuple[str, Any]], optimizers: Iterable[Any], step: int) -> list[str] | None:
         """Return the paths of the modules in question, None while the first look at one is too near.
@@ -36,6 +39,8 @@ class Unheld:
         self._step = step
         self._first_step = step if self._first_step is None else self._first_step
         held = {id(one) for optimizer in optimizers for group in optimizer.param_groups for one in group["params"]}
+        # Of a parameter in 16 bits an optimiser may hold a copy in 32, whose small changes do not show for long.
+        self._copies = bool(held - {id(one) for _, module in pairs for one in module.parameters(recurse=False)})
         found: set[int] = set()
         own = {id(module): self._own(module, held) for _, module in pairs}
         for _, module in pairs:
@@ -66,7 +71,8 @@ class Unheld:
             return False
         _, step, version, before = known
         is_old = self._step - step >= STEPS_APART and parameter._version == version
-        return bool(is_old and now.shape == before.shape and (now == before).all())
+        is_plain = now.element_size() >= FULL_BYTES or not self._copies
+        return bool(is_old and is_plain and now.shape == before.shape and (now == before).all())
 
 
 def _values(parameter: Any) -> Any:
