@@ -96,13 +96,25 @@ def cpu_claims(timeline: Timeline) -> Claims:
     regions, begins_ns = updates(timeline)
     mine = own.driving[regions]
     own_updates = intervals(begins_ns[mine], timeline.host.end_ns[regions[mine]])
-    yield "optimizer", intersect(own_updates, union(small, short))
+    yield "optimizer", union(intersect(own_updates, small), _own_python(timeline, own_updates, working))
     yield "tiny", small
     # A backend's own threads, and what goes on after its call: only what the driving threads do not hide.
     yield "comm", union(own.spans(own.named("comm"), elsewhere=True), _outlasting(timeline, own.named("comm")))
     yield "py_short", short
     yield "py_stack", own.python
     yield "unrecorded", own.spans(own.waits)
+
+
+def _own_python(timeline: Timeline, updates_ns: Intervals, working: Intervals) -> Intervals:
+    """Return the gaps between the operators of updates: nothing else runs there but the optimizer's Python.
+
+    Those as long as a busy machine's stalls count only where they come again in other steps.
+    """
+    gaps, steps = intersect(updates_ns, complement(working, *timeline.window)), timeline.steps
+    long = gaps[:, 1] - gaps[:, 0] >= STALLED_CALL_NS
+    step = steps.at(gaps[long, 0])
+    again = len(moments(step[step >= 0])) > max(1, int(STALLED_OF_STEPS * len(steps)))
+    return gaps if again else gaps[~long]
 
 
 def _outlasting(timeline: Timeline, wanted: BoolArray) -> Intervals:
