@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -46,7 +47,7 @@ def _in_processes(count: int, work: Callable[[Path], T], paths: Sequence[Path]) 
     pool: ProcessPoolExecutor | None = None
     try:
         with _deaf_to_interrupts():  # what the pool makes is also registered for being cleared away
-            pool = ProcessPoolExecutor(count, mp_context=get_context("spawn"))
+            pool = ProcessPoolExecutor(count, mp_context=get_context("spawn"), initializer=_end_with_parent)
             results = pool.map(work, paths)
         yield from results
     except BrokenProcessPool as error:
@@ -64,11 +65,26 @@ def _deaf_to_interrupts() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
+    from multiprocessing import resource_tracker
+
+    resource_tracker.ensure_running()  # when it starts, Python lets Ctrl-C through again
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _end_with_parent() -> None:
+    """End this process when the one that started it is gone, killed perhaps: nobody is left to take its results."""
+    from multiprocessing import parent_process
+
+    def wait() -> None:
+        if parent := parent_process():
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def _cores() -> int:
