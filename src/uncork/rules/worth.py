@@ -4,12 +4,19 @@ from collections.abc import Sequence
 
 from uncork.measure import Ranks
 from uncork.measure.step_ledger import StepLedger
+from uncork.measure.waiting import EXPLAINS_WAIT, Lateness
 from uncork.records import dataclass
 
 NOTABLE_SHARE = 0.05
 """Less of the step is not worth a change; the grade below which two vendors' tools call a job not input-bound."""
 _STANDS_OUT = 1.5
 """A rank whose time is this many times the median's is the one to look at: the others wait for it."""
+
+_NO_REASON = ("unexplained", "unrecorded", "stall")
+_LEAST_SURE = 0.25
+_UNEXPLAINED = 0.4
+"""A rank of which nothing recorded takes longer waited for its turn on a core, most likely: the next run names another
+(balanced ranks on a busy machine: 3 of 3 steps, and 2 of 3 with the other rank last in the third)."""
 
 
 @dataclass(frozen=True)
@@ -60,3 +67,15 @@ def charge_causes(ledgers: Ranks[StepLedger], *causes: str) -> Charge:
 def sure(ledger: StepLedger, confidence: float) -> float:
     """Return a confidence, less where a single step was seen."""
     return confidence if len(ledger.step_ns) > 1 else confidence * 0.85
+
+
+def sure_of_late(late: Lateness, cause: str, excess_share: float) -> float:
+    """Return how sure it is that some ranks are the late ones, 0 to 1: chance, and whether anything holds them up.
+
+    Args:
+        late: Who is late.
+        cause: What they spend more time on than the others.
+        excess_share: How much more, of the time that the others wait.
+    """
+    explained = cause not in _NO_REASON and excess_share >= EXPLAINS_WAIT
+    return max(_LEAST_SURE, 1 - late.chance) * (1.0 if explained else _UNEXPLAINED)

@@ -9,10 +9,10 @@ from uncork.measure import MissingEvidence, Ranks
 from uncork.measure.collectives import Collectives
 from uncork.measure.matching import match
 from uncork.measure.step_ledger import StepLedger
-from uncork.measure.waiting import EXPLAINS_WAIT, LATE_OF_STEP, Lateness, lateness
+from uncork.measure.waiting import LATE_OF_STEP, lateness
 from uncork.quantiles import median
 from uncork.rules.rule import rule
-from uncork.rules.worth import sure
+from uncork.rules.worth import sure, sure_of_late
 
 _ADVICE = {
     "data_loading": "balance-data",
@@ -23,13 +23,6 @@ _ADVICE = {
     "other_kernel": "balance-work",
     "compute": "balance-work",
 }
-
-
-_NO_REASON = ("unexplained", "unrecorded", "stall")
-LEAST_SURE = 0.25
-UNEXPLAINED = 0.4
-"""A rank of which nothing recorded takes longer waited for its turn on a core, most likely: the next run names another
-(balanced ranks on a busy machine: 3 of 3 steps, and 2 of 3 with the other rank last in the third)."""
 
 
 @rule()
@@ -49,7 +42,7 @@ def late_rank(collectives: Ranks[Collectives], ledger: Ranks[StepLedger]) -> Cos
     return Cost(
         ns_per_step=waited_ns,
         gain=Gain(0.5 * late.wait_share, late.wait_share),
-        confidence=_confidence(late, cause, excess_ns, waited_ns) * sure(ledger[place], 0.85),
+        confidence=sure(ledger[place], 0.85 * sure_of_late(late, cause, excess_ns / max(waited_ns, 1))),
         location=Location(rank=number),
         evidence=(
             Evidence("waiting_share", late.wait_share, "share", LATE_OF_STEP),
@@ -67,12 +60,6 @@ def late_rank(collectives: Ranks[Collectives], ledger: Ranks[StepLedger]) -> Cos
             "late_steps": late.late_steps,
         },
     )
-
-
-def _confidence(late: Lateness, cause: str, excess_ns: int, waited_ns: int) -> float:
-    """Return how sure it is that those ranks are the late ones, 0 to 1: chance, and whether anything holds them up."""
-    explained = cause not in _NO_REASON and excess_ns >= EXPLAINS_WAIT * waited_ns
-    return max(LEAST_SURE, 1 - late.chance) * (1.0 if explained else UNEXPLAINED)
 
 
 def _what_takes_longer(ledger: Ranks[StepLedger], late: Sequence[int]) -> tuple[str, int]:
