@@ -79,9 +79,9 @@ def test_the_catalogue_is_there():
     """Diagnosis section 6, and what else was worth a rule."""
     assert set(COMPUTE) == {
         "dominant-operator", "fp32-matmul-without-tf32", "mixed-precision-unused", "tensor-core-misaligned",
-        "unfused-attention", "quadratic-attention", "conv-layout-conversions", "cudnn-benchmark-off", "naive-kernel", "unheld-gradients",
+        "unfused-attention", "quadratic-attention", "conv-layout-conversions", "cudnn-benchmark-off", "naive-kernel",
         "python-loop-over-tensor", "model-left-on-cpu", "cpu-threads-oversubscribed", "cpu-threads-undersubscribed",
-        "training-mode-in-inference", "redundant-recompute", "denormals", "missing-kv-cache",
+        "training-mode-in-inference", "redundant-recompute", "denormals", "missing-kv-cache", "unheld-gradients",
     }  # fmt: skip
 
 
