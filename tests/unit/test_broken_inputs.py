@@ -140,6 +140,16 @@ def test_a_text_that_no_file_can_hold_is_written_escaped(tmp_path):
     assert json.loads(out.read_text(encoding="utf-8"))["run"]["settings"]["model"] == "\ud800"
 
 
+@pytest.mark.parametrize("number", ["Infinity", "NaN", "1e999"])
+def test_a_setting_that_is_no_number_is_left_unknown(tmp_path, number):
+    """JSON has none of these, so no report could hold them."""
+    folder = _run_folder(tmp_path / "run", {"settings": {"threads": 12345}})
+    for path in folder.rglob("recording.json"):
+        path.write_text(path.read_text().replace("12345", number))
+    assert main(["analyze", "-q", "--json", str(tmp_path / "report.json"), str(folder)]) == 0
+    assert json.loads((tmp_path / "report.json").read_text())["run"]["settings"]["threads"] is None
+
+
 def test_what_is_no_plain_file_is_written_through_and_stays(tmp_path):
     """As root, putting a file in the place of /dev/null would break the machine; a link keeps leading where it led."""
     pipe, link, file = tmp_path / "pipe", tmp_path / "link", tmp_path / "file"

@@ -4,7 +4,7 @@ import json
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
-from itertools import pairwise
+from itertools import islice, pairwise
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import numpy as np
 
 from uncork.errors import UnreadableError
 from uncork.readers import kineto
+from uncork.readers.cells import MOST_CELLS, with_cells
 from uncork.readers.pstats import read_functions
 from uncork.readers.snapshot import read as read_snapshot
 from uncork.readers.source import Progress
@@ -104,7 +105,9 @@ def _rank(home: Path, about: Mapping[str, Any], samples: SampleTable | None, pro
         except UnreadableError:
             notes.append("snapshot-unreadable")
     run, steps = _info(told, about, tuple(dict.fromkeys(notes))), _steps(home / RunFolder.STEPS)
-    return Recording(
+    named = islice(_mapping(told.get("cells")).items(), MOST_CELLS)
+    cells = {file: number for file, number in named if _int(number) is not None}
+    recording = Recording(
         source=str(home.parent),
         format="run",
         events=light.events if light else None,
@@ -124,6 +127,7 @@ def _rank(home: Path, about: Mapping[str, Any], samples: SampleTable | None, pro
         snapshot=snapshot,
         run=replace(run, windows=(*run.windows, *_unwatched(steps)), between=_between(steps)),
     )
+    return with_cells(recording, cells)
 
 
 def _info(told: Mapping[str, Any], about: Mapping[str, Any], notes: tuple[str, ...]) -> RunInfo:
@@ -285,9 +289,15 @@ def _text(path: Path) -> str:
         raise UnreadableError("cannot_open", path=path, reason=error.strerror) from error
 
 
+def _finite(text: str) -> float | None:
+    """Return a number, None for one too large to be any: no report could hold it."""
+    value = float(text)
+    return value if isfinite(value) else None
+
+
 def _json(path: Path) -> dict[str, Any]:
     try:
-        value = json.loads(_text(path))
+        value = json.loads(_text(path), parse_constant=lambda _: None, parse_float=_finite)
     except (ValueError, RecursionError) as error:
         raise UnreadableError("run_damaged", path=path) from error
     if not isinstance(value, dict):
