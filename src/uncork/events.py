@@ -87,6 +87,11 @@ class Strings:
     def of(cls, texts: Iterable[str]) -> "Strings":
         """Return a table of plain Python strings."""
         raw = [json.dumps(text, ensure_ascii=False)[1:-1].encode("utf-8", "surrogatepass") for text in texts]
+        return cls.of_raw(raw)
+
+    @classmethod
+    def of_raw(cls, raw: Sequence[bytes]) -> "Strings":
+        """Return a table of texts as they stand in a file."""
         return cls(b"".join(raw), np.cumsum([0, *map(len, raw)]).astype(np.int64))
 
     def and_more(self, raw: Sequence[bytes]) -> "Strings":

@@ -1,12 +1,17 @@
 """Reports in notebooks and consoles."""
 
+import gzip
 import json
+import sys
+from types import SimpleNamespace
 
 import pytest
 
 import uncork
+from uncork import readers
+from uncork.capture.cells import cells
 from uncork.render.comparison import render_comparison
-from uncork.testing import write_traces
+from uncork.testing import sketch, write_traces
 
 SKETCH = """
 steps 8 x 10ms
@@ -82,6 +87,58 @@ made = 1
     shown = shell.run_cell_magic("uncork", str(tmp_path / "run"), cell)
     assert shell.user_ns["made"] == 1
     assert shown.json()["run"]["steps_seen"] == 40
+    assert json.loads((tmp_path / "run" / "rank0" / "recording.json").read_text())["cells"]
+
+
+KERNEL = "/tmp/ipykernel_123/456.py"  # noqa: S108 - a name only
+IN_A_CELL = f"""
+with stacks
+steps 4 x 10ms
+  main python 0ms..10ms {KERNEL}(6): step
+  main 1ms..1.01ms x300 every 0.03ms aten::add
+"""
+
+
+def test_places_in_a_notebook_are_cells(tmp_path):
+    """Frames, cProfile's functions and sampled lines name the cell; other files keep their names."""
+    (made,) = sketch(IN_A_CELL)
+    (trace,) = write_traces(IN_A_CELL, tmp_path)
+    home = tmp_path / "run" / "rank0"
+    home.mkdir(parents=True)
+    (tmp_path / "run" / "recording.json").write_text("{}")
+    (home / "deep.trace.json.gz").write_bytes(gzip.compress(trace.read_bytes()))
+    told = {"cells": {KERNEL: 2, "other.py": "x", "": 7}}
+    (home / "recording.json").write_text(json.dumps(told))
+    (home / "stacks.json").write_text(
+        json.dumps(
+            [{"where": "main", "file": file, "line": 6, "function": "step", "count": 9} for file in (KERNEL, "a.py")]
+        )
+    )
+    sites = [[KERNEL, 7, "step"], ["a.py", 1, "f"]]
+    (home / "moments.json").write_text(json.dumps({"sites": sites, "rows": [[1, 0], [2, 1]]}))
+    (read,) = readers.read(tmp_path / "run")
+    assert [one.file for one in read.stacks] == ["In [2]", "a.py"]
+    assert read.deep.moments.sites == (("In [2]", 7, "step"), ("a.py", 1, "f"))
+    texts = [read.deep.events.strings.text(index) for index in range(len(read.deep.events.strings))]
+    before = [made.events.strings.text(index) for index in range(len(made.events.strings))]
+    assert "In [2](6): step" in texts
+    assert sorted(texts) == sorted(text.replace(KERNEL, "In [2]") for text in before)
+
+
+def test_cells_are_known_by_the_names_that_ipython_gives_them(monkeypatch):
+    """IPython's compiler keeps file → number; where there is none, or it is something else, nothing is known."""
+    compiler = pytest.importorskip("IPython.core.compilerop").CachingCompiler()
+    name = compiler.cache("x = 1", 3)
+    for shell, known in (
+        (SimpleNamespace(compile=compiler), {name: 3}),
+        (SimpleNamespace(compile=SimpleNamespace(_filename_map=[1])), {}),
+        (SimpleNamespace(), {}),
+        (None, {}),
+    ):
+        monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda shell=shell: shell))
+        assert cells() == known
+    monkeypatch.delitem(sys.modules, "IPython")
+    assert cells() == {}
 
 
 def test_in_jupyter_the_report_is_one_output(trace, monkeypatch):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from uncork.capture import settings
+from uncork.capture.cells import cells
 from uncork.capture.files import claim, write_json
 from uncork.capture.garbage import Garbage
 from uncork.capture.holdings import Sizes, holdings
@@ -129,6 +130,7 @@ class Journal:
             "modules": self._holdings,
             "garbage": self.garbage.to_json(),
             "startup": self._startup(),
+            "cells": cells(),
         }
         write_json(home / "recording.json", about, indent=1 if state["ended"] else None)
         steps = {"columns": ["step", "window", "start_ns", "dur_ns"], "rows": list(self.steps)}
