@@ -109,6 +109,16 @@ def test_no_program_to_run(capsys):
     assert "uncork run train.py" in fails_in_one_line(capsys, "run")
 
 
+@pytest.mark.skipif(os.name == "nt", reason="a folder in use cannot be removed there")
+def test_a_folder_that_is_gone_starts_no_program(tmp_path, capsys, monkeypatch):
+    """A shell may still stand in a folder that was removed."""
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert "cd FOLDER" in fails_in_one_line(capsys, "run", str(tmp_path / "train.py"))
+
+
 def test_a_program_that_does_not_exist(tmp_path, capsys):
     """The script is looked for before anything is made."""
     line = fails_in_one_line(capsys, "run", "-o", str(tmp_path / "run"), str(tmp_path / "missing.py"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 import sys
 import time
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from uncork.cli.analyze import progress_bar
 from uncork.cli.output import Subparsers, add_output_options, emit
-from uncork.errors import UncorkError, strict
+from uncork.errors import UncorkError, UsageError, strict
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,6 +50,7 @@ def act(arguments: argparse.Namespace) -> int:
 
     if not arguments.program:
         raise UncorkError("no_program")
+    _refuse_removed_folder()
     folder = Path(arguments.out) if arguments.out else _new_folder(arguments.program)
     done = record(
         arguments.program,
@@ -69,6 +71,14 @@ def act(arguments: argparse.Namespace) -> int:
     if done.signal is not None:
         end_as(done)
     return done.exit_code
+
+
+def _refuse_removed_folder() -> None:
+    """Refuse to start a program in a folder that is gone: torch's optimizers ask for it too, and fail."""
+    try:
+        os.getcwd()  # noqa: PTH109 - asks the system, and nothing else
+    except OSError as fault:
+        raise UsageError("no_current_folder", reason=fault.strerror) from None
 
 
 def _report(done: CaptureResult, arguments: argparse.Namespace) -> None:
