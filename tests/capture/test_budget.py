@@ -31,7 +31,7 @@ WINDOW_BYTES = 1_000_000_000
     ],
 )
 def test_memory_is_bounded(tmp_path: Path, way: str, note: str) -> None:
-    """Three million operators in one step, in the light window or first in the deep one, cost less than a gigabyte."""
+    """A million and a half operators in one step (2.5 GB if kept), in the light window or first in the deep one, cost less than a gigabyte."""
     argv = [str(HERE / "huge.py"), way]
     run = record(tmp_path / "run", argv, cwd=HERE)
     alone = plain(argv, cwd=HERE)
