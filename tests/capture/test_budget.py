@@ -31,7 +31,7 @@ WINDOW_BYTES = 1_000_000_000
     ],
 )
 def test_memory_is_bounded(tmp_path: Path, way: str, note: str) -> None:
-    """A million and a half operators in one step (2.5 GB if kept), in the light window or first in the deep one, cost less than a gigabyte."""
+    """1.5 million operators in one step, 2.5 GB if kept, cost less than 1 GB in the light window or the deep one."""
     argv = [str(HERE / "huge.py"), way]
     run = record(tmp_path / "run", argv, cwd=HERE)
     alone = plain(argv, cwd=HERE)
