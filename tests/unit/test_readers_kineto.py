@@ -346,6 +346,17 @@ def test_expand(tmp_path: Path) -> None:
         readers.expand([tmp_path / "nothing"])
 
 
+def test_settings_beside_traces_are_no_recordings(tmp_path: Path) -> None:
+    """A folder's traces are read without the sound JSON beside them; what may be a broken trace is not passed over."""
+    texts = {"a.json": '{"traceEvents": []}', "b.json": "[]", "config.json": '{"lr": 1}', "cut.json": '{"deviceProp'}
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text, "utf-16" if name == "a.json" else "utf-8")
+    assert [path.name for path in readers.expand([tmp_path])] == ["a.json", "b.json", "cut.json"]
+    for name in ("a.json", "b.json", "cut.json"):
+        (tmp_path / name).unlink()
+    assert [path.name for path in readers.expand([tmp_path])] == ["config.json"]  # so that it is named
+
+
 @pytest.mark.parametrize("packing", ["gzip", "zip", "zstd"])
 def test_damaged_packing_ends_cleanly(tmp_path: Path, packing: str) -> None:
     """Bits flipped or bytes cut anywhere in a packed trace give what is left of it, or one clear line."""

@@ -1,6 +1,7 @@
 """expand: what people type (files, folders of ranks, globs, TensorBoard log folders) → the paths to read."""
 
 import glob
+import json
 import re
 import stat
 from collections.abc import Iterable
@@ -11,6 +12,8 @@ from uncork.recording import RunFolder
 
 _SUFFIXES = (".json", ".json.gz", ".json.zst", ".json.zip", ".pickle", ".pkl", ".prof", ".pstats", ".gz", ".zst")
 _TRACE = re.compile(r"\.pt\.trace\.json(?:\.gz|\.zst)?$")
+_SMALL_BYTES = 1 << 20
+"""Settings and results that lie beside recordings are no larger."""
 _DIGITS = re.compile(r"(\d+)")
 
 
@@ -51,7 +54,18 @@ def _in_folder(folder: Path) -> list[Path]:
     ]
     if not traces:
         raise UnreadableError("folder_without_recordings", path=folder)
-    return traces
+    return [path for path in traces if not _is_beside(path)] or traces
+
+
+def _is_beside(path: Path) -> bool:
+    """Return whether a file is sound JSON without any events, like the settings of the job that was recorded."""
+    if path.suffix.lower() != ".json" or path.stat().st_size > _SMALL_BYTES:
+        return False
+    raw = path.read_bytes()
+    try:
+        return isinstance(json.loads(raw), dict) and "traceEvents" not in raw.decode(json.detect_encoding(raw))
+    except (ValueError, RecursionError):
+        return False
 
 
 def _is_plain(path: Path) -> bool:
