@@ -180,6 +180,7 @@ torch.cuda.memory._C = SimpleNamespace(
 )
 torch._C._cuda_attach_out_of_memory_observer = observers.append
 torch.cuda.is_initialized = lambda: True
+torch.cuda.is_current_stream_capturing = lambda: False
 layer = torch.nn.Linear(64, 64)
 optimizer = torch.optim.AdamW(layer.parameters())
 for step in range(60):
