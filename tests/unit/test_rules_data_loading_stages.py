@@ -94,6 +94,14 @@ def test_the_users_collate_function_is_named_whatever_it_is_called():
     assert found("slow-collate", seen.format(file=torch) + slow).location.file is None
 
 
+def test_where_batches_were_ready_a_longer_queue_gives_nothing():
+    """Each request found three batches: what the step waits for then is taking one over, however idle the workers."""
+    spans = "  loader 0 0ms..1ms fetch\n  loader 0 1ms..9ms idle\n"
+    ready = WAITING.replace('next {"value": 0}', 'next {"value": 3}')
+    assert ready != WAITING
+    assert clear("no-prefetch", ready + spans)
+
+
 def test_restarts_take_their_part_of_the_wait_for_themselves():
     """What the starts after the first take is charged to them, and only the rest to a queue that is too short."""
     spans = "  loader 0 0ms..1ms fetch\n  loader 0 1ms..9ms idle\n"

@@ -29,7 +29,10 @@ def no_prefetch(
 ) -> Cost | None:
     """Return the wait for data of a job whose workers are not allowed to work ahead far enough."""
     idle = [
-        stage.workers > 0 and stage.handover_share < HANDOVER_SHARE and 1.0 - stage.busiest_share >= IDLE_SHARE
+        stage.workers > 0
+        and stage.handover_share < HANDOVER_SHARE
+        and 1.0 - stage.busiest_share >= IDLE_SHARE
+        and (stage.empty_share is None or stage.empty_share >= EMPTY_SHARE)
         for stage in stages
     ]
     # Workers that are started anew in each epoch idle at its end: that is worker-restart-each-epoch.
