@@ -2,6 +2,7 @@
 
 import re
 import sys
+from functools import lru_cache
 
 # Spelt as in a trace (``loader.py(16): decode``) or as cProfile's file, line and name.
 FRAME = re.compile(r"^(?P<file>.+)\((?P<line>\d+)\): (?P<function>.+)$")
@@ -28,6 +29,7 @@ _PACKAGES = frozenset(
 )  # fmt: skip
 
 
+@lru_cache(maxsize=1 << 16)  # many measurements ask about the same names
 def split_frame(name: str) -> tuple[str, int, str]:
     """Return (file, line, function) of a frame's name; built-ins have no file, line 0 and their whole name."""
     found = FRAME.match(name)

@@ -50,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = None
     _open_streams()
     # Python searches for cycles after every 700 objects, and through all when it ends: a tenth of a small analysis.
-    gc.set_threshold(20_000)
+    gc.set_threshold(200_000)
     atexit.register(gc.freeze)
     try:
         words = sys.argv[1:] if argv is None else argv

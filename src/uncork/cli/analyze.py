@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from uncork.cli.output import Subparsers, add_output_options, emit, spare_threads, wants_page
+from uncork.cli.output import Subparsers, add_output_options, emit, spare, wants_page
 
 if TYPE_CHECKING:
     from uncork.pipeline import Progress
@@ -28,7 +28,7 @@ def add(verbs: Subparsers[argparse.ArgumentParser]) -> None:
 
 def act(arguments: argparse.Namespace) -> int:
     """Analyse the recordings and print the report."""
-    spare_threads()
+    spare()
     from uncork.pipeline import analyze
 
     with progress_bar(arguments.quiet) as progress:

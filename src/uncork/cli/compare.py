@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from uncork.cli.output import Subparsers, add_language, rows, spare_threads, use_color, write
+from uncork.cli.output import Subparsers, add_language, rows, spare, use_color, write
 from uncork.errors import UncorkError, UsageError
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def add(verbs: Subparsers[argparse.ArgumentParser]) -> None:
 
 def act(arguments: argparse.Namespace) -> int:
     """Print the comparison; return 1 if a gate was asked for and failed."""
-    spare_threads()
+    spare()
     from uncork.compare import compare, dumps, load
     from uncork.locale import default_language, say
     from uncork.render import Options

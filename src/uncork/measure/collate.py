@@ -63,7 +63,7 @@ def _told(rank: Rank) -> Location:
 def _or_none(kind: type[T], rank: Rank) -> T | None:
     """Return a measurement, or None where the recording lacks what it needs."""
     try:
-        made = kind.of(rank)
+        made = rank.made(kind)
     except MissingEvidence:
         return None
-    return made if isinstance(made, kind) else None
+    return made

@@ -36,15 +36,18 @@ class DenseTables(Measurement):
     def of(cls, rank: Rank) -> "DenseTables":
         """Return the tables of a rank; sizes of inputs must be recorded where there are such gradients."""
         on_device = rank.made(OperatorTable).on_device
-        sized = [(part, _shapes(part)) for part in operator_parts(rank)]
-        gradients = [one for one in sized if one[0].name in GRADIENTS]
-        if gradients and not any(len(shapes) > 1 for _, shapes in gradients):
+        parts = operator_parts(rank)
+        gradients = [(part, _shapes(part)) for part in parts if part.name in GRADIENTS]
+        if not gradients:
+            return cls(0, 0, 0, None)
+        if not any(len(shapes) > 1 for _, shapes in gradients):
             raise MissingEvidence("shapes")
         used: dict[int, int] = {}  # by the width of a row
         for _, shapes in gradients:
             if len(shapes) > 1 and shapes[0]:
                 width = shapes[0][-1]
                 used[width] = max(used.get(width, 0), prod(shapes[1]))
+        sized = [(part, _shapes(part)) for part in parts]
         # A layer of the table's shape (a language model's head, tied or not) needs its dense gradient.
         layers = {tuple(sorted(shape)) for part, shapes in sized if _PRODUCT.search(part.name) for shape in shapes}
         whole = [

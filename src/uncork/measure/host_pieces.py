@@ -15,18 +15,25 @@ IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
 
-def innermost_ns(timeline: Timeline, within: Intervals) -> tuple[IntArray, IntArray]:
-    """Return (host slices of the main thread, the time within a merged set in which each is the innermost one)."""
+def innermost_ns(timeline: Timeline, within: Intervals, part: Intervals) -> tuple[IntArray, BoolArray, IntArray]:
+    """Return (host slices of the main thread, whether in the part, the time in which each is the innermost one there).
+
+    Args:
+        timeline: Whose slices.
+        within: A merged set.
+        part: A merged set that lies in it; a slice's times inside and outside of it stand apart.
+    """
     host = timeline.host
     mine = np.flatnonzero(host.track == timeline.main_track)
     starts, ends = (when[contains(within, when)] for when in (host.start_ns[mine], host.end_ns[mine]))
-    bounds = moments(starts, ends, within[:, 0], within[:, 1])
+    bounds = moments(starts, ends, within.ravel(), part.ravel())
     begin = bounds[:-1]
     inner = host.innermost(timeline.main_track, begin)
     kept = (inner >= 0) & contains(within, begin)
-    spent = np.bincount(inner[kept], np.diff(bounds)[kept], minlength=len(host)).astype(np.int64)
+    key = inner[kept] * 2 + contains(part, begin[kept])
+    spent = np.bincount(key, np.diff(bounds)[kept]).astype(np.int64)
     found = np.flatnonzero(spent)
-    return found, spent[found]
+    return found // 2, found % 2 == 1, spent[found]
 
 
 def users_frames(timeline: Timeline) -> BoolArray:

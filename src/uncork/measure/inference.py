@@ -6,6 +6,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from uncork.calltree import CallTree
+from uncork.events import together
 from uncork.measure import Measurement, Rank
 from uncork.measure.operator import Operator
 from uncork.measure.operator_groups import group_operators
@@ -86,8 +87,9 @@ class Inference(Measurement):
 def _nodes(tree: CallTree) -> int:
     """Return how many nodes operators add to a graph: each takes a number of its thread's, and others show the next."""
     numbered = tree.is_op & (tree.sequence >= 0)
-    pairs = np.unique(np.stack([tree.host.track[numbered], tree.sequence[numbered]]), axis=1)
-    return max((int((pairs[0] == track).sum()) - 1 for track in set(pairs[0].tolist())), default=0)
+    track = tree.host.track[numbered]
+    first, _ = together(track, tree.sequence[numbered])
+    return max(int(np.bincount(track[first]).max(initial=0)) - 1, 0)
 
 
 def _never_trains(settings: Mapping[str, object]) -> bool | None:

@@ -1,7 +1,6 @@
 """KernelTable: what the device's time goes to, by kernel, by class of kernel, and by precision."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any, ClassVar
 
 import numpy as np
@@ -115,7 +114,7 @@ class KernelTable(Measurement):
 
     def rows(self) -> Sequence[Mapping[str, Any]]:
         """Return one row per kernel."""
-        return [asdict(kernel) for kernel in self.kernels]
+        return [dict(vars(kernel)) for kernel in self.kernels]
 
     def share(self, *classes: str) -> float:
         """Return the share of the step that some classes of kernels take."""

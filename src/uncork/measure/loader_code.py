@@ -141,7 +141,7 @@ def _decoded(rank: Rank, *, alone: bool) -> tuple[str, ...]:
     names = {(one.file, one.function) for one in rank.recording.stacks if one.where == "worker"}
     if alone:
         host, table = rank.deep.host, rank.deep.events
-        inside = np.unique(host.name[under(rank.deep, next_calls(rank.deep))]).tolist()
+        inside = table.distinct_names(host.row[under(rank.deep, next_calls(rank.deep))])[0].tolist()
         names |= {(file, function) for file, _, function in map(split_frame, map(table.strings.text, inside))}
         functions = rank.recording.functions
         names |= set(zip(functions.file, functions.name, strict=True)) if functions is not None else set()

@@ -167,10 +167,12 @@ class OperatorGroups:
         names = table.name[device.row[places]]
         one, back = together(groups, names)
         group, name = groups[one], names[one]
-        order = np.lexsort((-np.bincount(back, device.dur_ns[places], minlength=len(one)), group))
-        first = order[np.flatnonzero(np.diff(group, prepend=-1))]
+        spent = np.bincount(back, device.dur_ns[places], minlength=len(one))
+        begin = np.flatnonzero(np.diff(group, prepend=-1))  # combinations stand in the order of their groups
+        most = np.zeros(len(self))
+        most[group[begin]] = np.maximum.reduceat(spent, begin) if len(begin) else ()
         longest = [""] * len(self)
-        for place in first.tolist():
+        for place in np.flatnonzero(spent == most[group])[::-1].tolist():  # of equally long ones the first
             longest[group[place]] = table.strings.text(int(name[place]))
         saves = np.zeros(len(self), bool)
         saves[group[table.fitting(saves_arithmetic, *DEVICE_KINDS)[name]]] = True

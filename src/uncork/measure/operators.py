@@ -126,6 +126,7 @@ def _parts(groups: OperatorGroups, steps: int, peaks: Peaks | None) -> list[Oper
     memory_bytes = [None] * len(groups) if memory is None else (memory // steps).tolist()
     longest, saves = groups.kernels
     work, counts, counted_ns = groups.work, groups.counted_calls.tolist(), groups.counted_device_ns.tolist()
+    sizes = lru_cache(None)(lambda name, code: sizes_of(name, groups.value(code)))
     shapes = lru_cache(None)(lambda code: _shapes(groups.value(code)))
     dtype = lru_cache(None)(lambda code: _dtype(groups.value(code)))
     sums = {name: (getattr(groups, name) // steps).tolist() for name in _SUMMED_NS}
@@ -137,7 +138,7 @@ def _parts(groups: OperatorGroups, steps: int, peaks: Peaks | None) -> list[Oper
     found = []
     for group, (name, kernel, phase, module, place, calls, dims, types, held, *times) in enumerate(columns):
         one = work[group]
-        known: dict[str, Any] = {} if one else {"sizes": sizes_of(name, groups.value(dims))}
+        known: dict[str, Any] = {} if one else {"sizes": sizes(name, dims)}
         if one and counts[group]:
             top = None if one.matrix and saves[group] else peaks
             known = _against_roof(one, kernel, counts[group] / steps, counted_ns[group] / steps, top)

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +12,7 @@ from uncork.driving import enclosing
 from uncork.events import EventTable, Kind, starting, together
 from uncork.findings import Location
 from uncork.frames import split_frame
-from uncork.intervals import intersect, intervals, subtract, total_ns, union
+from uncork.intervals import intersect, intervals, total_ns, union
 from uncork.ledger import Ledger
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.host_pieces import frame_location, has_frames, innermost_ns, users_frames
@@ -33,7 +34,7 @@ _LOGS = re.compile(
 
 
 def _logs(name: str) -> bool:
-    return writes_out(name) or bool(_LOGS.search(name.casefold().replace("\\", "/")))
+    return bool(_LOGS.search(name.casefold().replace("\\", "/")))
 
 
 def _found(pattern: str) -> Callable[[str], bool]:
@@ -61,6 +62,7 @@ PURPOSES: Purposes = tuple(
             rf"torch/(autograd/anomaly_mode|fx/traceback)\.py|{starting('traceback linecache', '^/', '[.]py')}",
         ),
         ("collect", "<built-in function collect>"),
+        ("log", writes_out),  # asked elsewhere too: known by then
         ("log", _logs),
         ("prepare", prepares_input),
         ("optimizer", "torch/optim/"),
@@ -219,8 +221,7 @@ def _sites(timeline: Timeline, gaps: IntArray, short: IntArray) -> list[GapSite]
         short: That part of it which is no longer than the gaps between two calls are.
     """
     host, table = timeline.host, timeline.events
-    parts = [innermost_ns(timeline, part) for part in (short, subtract(gaps, short))]
-    inner, time = (np.concatenate(column) for column in zip(*parts, strict=True))
+    inner, is_short, time = innermost_ns(timeline, gaps, short)
     total = total_ns(intersect(gaps, timeline.steps.intervals))
     if not len(inner) or not total:
         return []
@@ -232,20 +233,19 @@ def _sites(timeline: Timeline, gaps: IntArray, short: IntArray) -> list[GapSite]
     apart, functions = _apart(timeline)
     outermost = host.ancestor_where(functions, inner)
     owner = named(np.where(outermost >= 0, outermost, host.ancestor_where(users_frames(timeline), inner)))
-    is_short = np.arange(len(inner)) < len(parts[0][0])
     between = (is_short & (host.ancestor_where(apart, inner) < 0)).astype(np.int64)
     in_file = timeline.named(_in_file, *SPEAKING)
     reason = named(host.ancestor_where(_purposeful(timeline, in_file), inner))
     source = named(host.ancestor_where(in_file, inner))
     codes = purposes(table)
+    of_leaf = cache(lambda leaf: purpose_of(table.strings.text(leaf), _LEAVES) if leaf >= 0 else "")
     first, back = together(owner, reason, source, between)
     used = np.column_stack([owner, reason, source, between])[first]
     sums = np.bincount(back, time)
     merged: dict[tuple[int, str], float] = {}
     for (who, why, leaf, is_between), time_ns in zip(used.tolist(), sums.tolist(), strict=True):
         purpose = PURPOSES[codes[why]][0] if why >= 0 else ""
-        purpose = purpose or (purpose_of(table.strings.text(leaf), _LEAVES) if leaf >= 0 else "")
-        purpose = purpose or ("dispatch" if is_between else "")
+        purpose = purpose or of_leaf(leaf) or ("dispatch" if is_between else "")
         merged[who, purpose] = merged.get((who, purpose), 0.0) + time_ns
     sites = [
         GapSite(
