@@ -1,11 +1,14 @@
 """What recording costs: the same program plain, under uncork, under cProfile and under py-spy, in turns, in CPU time.
 
-    python bench/overhead/run.py [--rounds 3] [--steps 200] [--programs tiny conv transformer]
+    python bench/overhead/run.py [--rounds 7] [--steps 200] [--programs tiny conv transformer]
 
-Wall time says little on a shared machine, so the figure is the CPU time of the loop in the program's own process,
-the least of all rounds, and the factor on the plain run; the least wall time stands beside it. "outside windows" is a
-recording that waits for a trigger: every hook is in place and counts steps, no window begins. py-spy is left out where
-it is not installed.
+Wall time says little on a shared machine, so the figure is the CPU time of the loop in the program's own process. Each
+round runs every way once, every other round in the opposite order; the factor is the median over the rounds of a way's
+time on the plain one's of that round, with the least and the most beside it. Two ways without any recording say what a
+factor is worth: "plain again" is the noise, and "plain, one thread" has started one thread that does nothing: from the
+first on, the C library takes locks and the C++ library counts references atomically, which tiny operators notice, and
+every recorder that works beside the program has one. "outside windows" is a recording that waits for a trigger: every
+hook is in place and counts steps, no window begins. py-spy is left out where it is not installed.
 """
 
 import argparse
@@ -13,6 +16,7 @@ import json
 import os
 import re
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -25,10 +29,18 @@ RECORD = (
 )
 
 
+ONE_THREAD = (
+    "import _thread, runpy, sys, time; _thread.start_new_thread(int, ()); time.sleep(0.01); "
+    "sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
+)
+
+
 def ways(folder: Path) -> dict[str, list[str]]:
     """Return the commands in front of the program, by name."""
     found = {
         "plain": [sys.executable],
+        "plain again": [sys.executable],
+        "plain, one thread": [sys.executable, "-c", ONE_THREAD],
         "uncork": [sys.executable, "-c", RECORD, str(folder / "run"), "go"],
         "outside windows": [sys.executable, "-c", RECORD, str(folder / "waiting"), "arm"],
         "cProfile": [sys.executable, "-m", "cProfile", "-o", str(folder / "profile")],
@@ -61,33 +73,33 @@ def hooks_us(command: list[str]) -> tuple[float, float, float]:
 def main() -> None:
     """Measure and print a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--programs", nargs="+", default=["tiny", "conv", "transformer"])
     asked = parser.parse_args()
-    print("| program | way | loop CPU s | factor | wall s | peak MiB |\n|---|---|---:|---:|---:|---:|")
+    print("| program | way | loop CPU s | factor | least | most | wall s | peak MiB |")
+    print("|---|---|---:|---:|---:|---:|---:|---:|")
     for program in asked.programs:
-        best: dict[str, dict[str, float]] = {}
+        rounds: list[dict[str, dict[str, float]]] = []
         with tempfile.TemporaryDirectory() as folder:
-            for _ in range(asked.rounds):
+            for number in range(asked.rounds):
                 for taken in ("run", "waiting"):  # a run folder that holds files is refused
                     shutil.rmtree(Path(folder) / taken, ignore_errors=True)
-                for name, front in ways(Path(folder)).items():
-                    got = loop_figures([*front, "programs.py", program, str(asked.steps)])
-                    before = best.get(name, got)
-                    best[name] = {figure: min(value, before[figure]) for figure, value in got.items()}
+                fronts = ways(Path(folder))
+                order = list(fronts)[:: 1 if number % 2 else -1]
+                run = {name: loop_figures([*fronts[name], "programs.py", program, str(asked.steps)]) for name in order}
+                rounds.append({name: run[name] for name in fronts})
             told = json.loads((Path(folder) / "run" / "rank0" / "recording.json").read_text())
-        for name, got in best.items():
-            factor = got["cpu_s"] / best["plain"]["cpu_s"]
-            cells = (
-                program,
-                name,
-                f"{got['cpu_s']:.2f}",
-                f"{factor:.3f}",
-                f"{got['wall_s']:.2f}",
-                f"{got['rss_mib']:.0f}",
+        for name in rounds[0]:
+            factors = [one[name]["cpu_s"] / one["plain"]["cpu_s"] for one in rounds]
+            cpu_s, wall_s, rss = (
+                statistics.median(one[name][what] for one in rounds) for what in ("cpu_s", "wall_s", "rss_mib")
             )
-            print("| " + " | ".join(cells) + " |", flush=True)
+            print(
+                f"| {program} | {name} | {cpu_s:.2f} | {statistics.median(factors):.3f} | {min(factors):.3f} "
+                f"| {max(factors):.3f} | {wall_s:.2f} | {rss:.0f} |",
+                flush=True,
+            )
         stops = ", ".join(
             f"{one['name']} {one['stop_ns'] / 1e6:.0f} ms" for one in told["windows"] if one["stop_ns"] > 1e6
         )

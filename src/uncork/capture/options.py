@@ -11,7 +11,7 @@ from uncork.records import dataclass
 ENVIRONMENT = "UNCORK_CAPTURE"
 """Environment variable that carries `Orders` into every process of the run."""
 
-LOOK_S = 0.02
+LOOK_S = 0.1
 GO = "go"
 """File of the run folder whose presence starts an armed recording."""
 

@@ -203,12 +203,13 @@ class Recorder:
 
     def _count(self, now_ns: int) -> None:
         """Count a step while nothing is to be done, and begin the next: what recording costs outside windows."""
-        if self._begun_ns is not None:
-            self._note_step(self._begun_ns, now_ns)
-            self.journal.garbage.add_step(now_ns - self._begun_ns)
+        journal, begun_ns = self.journal, self._begun_ns
+        if begun_ns is not None:
+            journal.steps.append((self.finder.seen, "", begun_ns + self._epoch_ns, now_ns - begun_ns))
+            journal.garbage.add_step(now_ns - begun_ns)
         if now_ns - self._last_write_ns > WRITE_EVERY_NS:
             self._write_again(now_ns)
-        self.journal.garbage.is_timed = True
+        journal.garbage.is_timed = True
         self._begun_ns = time.perf_counter_ns()
 
     def _write_again(self, now_ns: int) -> None:
@@ -338,7 +339,7 @@ class Recorder:
         if name == "light" and self.finder.burst > 1:
             self.journal.note("steps-gathered")
         self.journal.remove(self.torch, self.schedule.keep(window))
-        if name != "warmup":
+        if name in FILES:
             self._write(ended=False, fresh=False)
 
     def cut_window(self) -> None:

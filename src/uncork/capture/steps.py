@@ -80,7 +80,7 @@ class StepFinder:
 
     def update(self, key: int, kind: str = "optimizer") -> Action:
         """Return what the exit of an optimiser's step (or a scaler's attempt) means."""
-        restart = self._train()
+        restart = Action.NOTHING if self._trains else self._train()
         self._updated = True
         self._updates += 1
         closes = self.cycle.add(key)
@@ -119,7 +119,7 @@ class StepFinder:
 
     def backward(self, *, updated_inside: bool, in_update: bool = False) -> Action:
         """Return what the exit of the outermost backward means; one in an optimiser's closure is part of its update."""
-        restart = self._train()
+        restart = Action.NOTHING if self._trains else self._train()
         if in_update:
             return restart
         self._backwards += 1
@@ -164,8 +164,6 @@ class StepFinder:
 
     def _train(self) -> Action:
         """Note that the program trains: steps found by the inference rule were a check before training."""
-        if self._trains:
-            return Action.NOTHING
         self._trains = True
         if self.seen and self.rule == "inference":
             self._reset()
