@@ -12,6 +12,7 @@ from tests.unit.reports import starved_report
 from uncork.events import IntArray
 from uncork.findings import Location, NotAssessed
 from uncork.measure import MissingEvidence, Rank
+from uncork.measure.step_ledger import StepLedger
 from uncork.measure.views.by_frames import by_frames
 from uncork.measure.views.flame_view import FlameView, parents, with_children
 from uncork.measure.views.lanes import _sublanes
@@ -173,6 +174,19 @@ def test_frames_of_the_deep_window_name_the_longest_gaps() -> None:
     assert np.diff(ledger.intervals["py_stack"]).ravel().tolist() == [6 * MS, 6 * MS]
     assert np.diff(ledger.intervals["unexplained"]).ravel().tolist() == [2 * MS, 2 * MS]
     assert by_frames(Rank(light))[1] == []
+
+
+def test_operators_on_large_tensors_do_not_cost_the_timeline() -> None:
+    """Additions of 3 × 16 MiB are memory-bound, a cause that only the step ledger knows; gaps still get names."""
+    add = 'aten::add {"Input Dims": [[4194304], [4194304]], "Input type": ["float", "float"]}'
+    (light,) = sketch(f"steps 2 x 10ms\n  main 0ms..2ms {add}\n")
+    (deep,) = sketch(f"with stacks shapes\nsteps 1 x 20ms\n  main 0ms..20ms train.py(8): main\n  main 0ms..2ms {add}\n")
+    rank = Rank(replace(light, deep=deep))
+    assert "bandwidth" in rank.made(StepLedger).causes
+    assert "bandwidth" not in rank.ledger.causes
+    assert by_frames(rank)[1] == [{"id": "page.timeline.told.py_stack"}]
+    meta, _ = unpack(TimelineView.of(rank).block)
+    assert meta["left_out"] == [{"id": "page.timeline.told.py_stack"}]
 
 
 def test_a_block_never_outgrows_its_room(monkeypatch: pytest.MonkeyPatch) -> None:

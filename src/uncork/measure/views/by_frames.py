@@ -27,8 +27,12 @@ def by_frames(rank: Rank) -> tuple[Ledger, list[Note]]:
     spans = ledger.intervals.get("unexplained")
     if rank.deep is rank.timeline or spans is None or not len(spans):
         return ledger, []
-    told = rank.made(StepLedger).ns.sum(axis=1) - ledger.ns.sum(axis=1)
-    moved = {cause: int(ns) for cause, ns in zip(ledger.causes, told, strict=True) if cause in FRAME_CAUSES}
+    told, held = rank.made(StepLedger), ledger.ns.sum(axis=1)
+    # A step ledger may have a row more, so causes go by name.
+    total = dict(zip(told.causes, told.ns.sum(axis=1).tolist(), strict=True))
+    moved = {
+        cause: total[cause] - int(ns) for cause, ns in zip(ledger.causes, held, strict=True) if cause in FRAME_CAUSES
+    }
     cause = max(moved, key=moved.__getitem__, default="")
     dur = spans[:, 1] - spans[:, 0]
     if not cause or moved[cause] <= max(MOSTLY * int(dur.sum()), WORTH_NAMING * int(ledger.step_ns.sum())):
