@@ -62,10 +62,6 @@ def test_limits_that_mean_nothing_are_refused(limit: str, tmp_path: Path, capsys
     """A program is not started to be stopped before its first step, nor watched for a time that never comes."""
     script = tmp_path / "train.py"
     script.write_text("raise SystemExit('started')\n", encoding="utf-8")
-    try:
-        code = main(["run", "-o", str(tmp_path / "out"), limit, str(script)])
-    except SystemExit as usage:
-        code = usage.code
-    assert code == 2
+    assert main(["run", "-o", str(tmp_path / "out"), limit, str(script)]) == 2
     assert "is no " in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

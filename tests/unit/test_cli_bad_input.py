@@ -158,10 +158,8 @@ def test_an_unknown_sort_key(capsys, sketched_trace):
 
 
 def test_usage_errors_exit_2(capsys):
-    """Argparse's own errors have the same exit code."""
-    with pytest.raises(SystemExit) as caught:
-        main(["analyze"])
-    assert caught.value.code == 2
+    """Argparse's own errors have the same exit code, and are one line too."""
+    assert "PATH" in fails_in_one_line(capsys, "analyze")
 
 
 def test_the_bare_command_shows_where_to_start(capsys):
@@ -170,6 +168,17 @@ def test_the_bare_command_shows_where_to_start(capsys):
         main([])
     assert caught.value.code == 2
     assert "start here:" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["rules"], ["run", "--help"]])
+def test_a_terminal_that_knows_ascii_alone_is_spoken_to(words):
+    """What it cannot show is spelt as JSON does; nothing ends in a fault."""
+    done = subprocess.run(
+        [sys.executable, "-m", "uncork", *words, "--lang", "zh"],
+        env={**os.environ, "PYTHONIOENCODING": "ascii"}, capture_output=True, check=True,
+    )  # fmt: skip
+    assert b"\\u5185" in done.stdout or b"\\u7528" in done.stdout
+    assert done.stderr == b""
 
 
 def test_the_manual_shows_no_names_for_programs(capsys):

@@ -30,8 +30,11 @@ def test_a_recording_s_page_lies_beside_it(
     trace = _trace(tmp_path)
     monkeypatch.chdir(elsewhere)
     assert main(["open", str(trace), "--at", "view=steps"]) == 0
-    page = Path(capsys.readouterr().out.strip())
+    out, err = capsys.readouterr()
+    page = Path(out.strip())
     assert page.parent == tmp_path
+    assert "kept beside the recording" in err
+    assert err.endswith(f"type: uncork analyze {trace} --html FILE\n")
     assert page.name.endswith(".uncork.html")
     assert page.is_file()
     assert list(elsewhere.iterdir()) == []
@@ -55,7 +58,10 @@ def test_a_folder_that_may_only_be_read_is_left_alone(
 
     monkeypatch.setattr(verb, "write", refusing)
     assert main(["open", str(_trace(tmp_path))]) == 0
-    page = Path(capsys.readouterr().out.strip())
+    out, err = capsys.readouterr()
+    page = Path(out.strip())
+    assert "nothing can be written beside the recording" in err
+    assert len(err.splitlines()) == 1
     assert refused
     assert page.parent != tmp_path
     assert page.parent.stat().st_mode & 0o077 == 0

@@ -4,6 +4,7 @@ import argparse
 import atexit
 import errno
 import gc
+import io
 import os
 import sys
 import traceback
@@ -11,53 +12,47 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from uncork import __version__
+from uncork.cli.output import add_language
+from uncork.cli.speech import Parser, asked_language, speak
 from uncork.errors import UncorkError, strict
 from uncork.locale import default_language, say
 
 VERBS = ("run", "analyze", "compare", "explain", "rules", "open", "demo", "trigger")
 
-EPILOG = """\
-start here:
-  uncork run train.py --epochs 1      why is this program slow?
-  uncork analyze trace.json.gz        what does this recording say?
-  uncork demo                         see the whole loop on this machine
-"""
 
-
-def parser(verbs: Sequence[str] = VERBS) -> argparse.ArgumentParser:
+def parser(verbs: Sequence[str] = VERBS, lang: str = "en") -> Parser:
     """Return the parser of the command line.
 
     Args:
         verbs: Those that it knows: all, or the one that was asked for, which spares loading the others.
+        lang: The language of its helps and complaints.
     """
-    top = argparse.ArgumentParser(
-        prog="uncork",
-        description="Why is this PyTorch job slow or out of memory, and what do I change?",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    top.add_argument("--version", action="version", version=f"uncork {__version__}")
-    top.add_argument("--lang", choices=("en", "zh"), help="language (default: the locale's)")
+    told = speak(lang)
+    top = Parser(prog="uncork", description=told("help.about"), epilog=told("help.start"))
+    top.add_argument("--version", action="version", version=f"uncork {__version__}", help=told("help.version"))
+    add_language(top, told)
     subparsers = top.add_subparsers(dest="verb", metavar="VERB", required=True)
     for verb in verbs:
-        import_module(f"uncork.cli.{verb}").add(subparsers)
+        import_module(f"uncork.cli.{verb}").add(subparsers, told)
     return top
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Return the exit code: 0 analysed, 1 a gate failed, 2 unusable input; of ``run``, the program's own."""
-    arguments = None
+    arguments = argparse.Namespace(lang=None)
     _open_streams()
     # Python searches for cycles after every 700 objects, and through all when it ends: a tenth of a small analysis.
     gc.set_threshold(200_000)
     atexit.register(gc.freeze)
     try:
         words = sys.argv[1:] if argv is None else argv
-        if not words:
-            parser().exit(2, parser().format_help())
         verb = next((word for word in words if not word.startswith("-")), "")
-        arguments = parser([verb] if verb in VERBS else VERBS).parse_args(words)
+        verbs = [verb] if verb in VERBS else VERBS
+        arguments.lang = asked_language(words, parser(verbs))
+        taken = parser(verbs, language(arguments))
+        if not words:
+            taken.exit(2, taken.format_help())
+        taken.parse_args(words, arguments)
         code: int = arguments.act(arguments)
         sys.stdout.flush()
     except UncorkError as fault:
@@ -88,7 +83,10 @@ def fall_silent() -> None:
 
 
 def _open_streams() -> None:
-    """Give closed standard streams to the null device: a file opened in their place would get what programs say."""
+    """Let nothing that is said fail: streams may know ASCII alone, or be closed.
+
+    Closed ones are given to the null device: a file opened in their place would get what programs say.
+    """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
             null = os.open(os.devnull, os.O_RDWR)
@@ -97,11 +95,14 @@ def _open_streams() -> None:
                 os.close(null)
             os.set_inheritable(number, True)
             setattr(sys, name, open(number, "w" if number else "r", encoding="utf-8", closefd=False))  # noqa: SIM115 - for as long as the process lives
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="uncork-escape")
 
 
-def language(arguments: argparse.Namespace | None) -> str:
+def language(arguments: argparse.Namespace) -> str:
     """Return the language that was asked for, else the environment's."""
-    return getattr(arguments, "lang", None) or default_language()
+    return arguments.lang or default_language()
 
 
 def fault_line(fault: Exception, lang: str) -> str:

@@ -7,22 +7,19 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from uncork.cli.output import Subparsers, add_output_options, emit, spare, wants_page
+from uncork.cli.output import add_output_options, emit, spare, wants_page
+from uncork.locale import default_language, say
 
 if TYPE_CHECKING:
+    from uncork.cli.speech import Told, Verbs
     from uncork.pipeline import Progress
 
 
-def add(verbs: Subparsers[argparse.ArgumentParser]) -> None:
+def add(verbs: Verbs, told: Told) -> None:
     """Add the verb to the command line."""
-    verb = verbs.add_parser(
-        "analyze",
-        help="a verdict from recordings that exist",
-        description="Read profiler traces, folders of ranks, memory snapshots or run folders, and say what is slow.",
-        allow_abbrev=False,
-    )
-    verb.add_argument("paths", nargs="+", metavar="PATH", help="trace file, folder of ranks, snapshot, or run folder")
-    add_output_options(verb)
+    verb = verbs.add_parser("analyze", help=told("help.analyze"), description=told("help.analyze.about"))
+    verb.add_argument("paths", nargs="+", metavar="PATH", help=told("help.analyze.paths"))
+    add_output_options(verb, told)
     verb.set_defaults(act=act)
 
 
@@ -31,7 +28,7 @@ def act(arguments: argparse.Namespace) -> int:
     spare()
     from uncork.pipeline import analyze
 
-    with progress_bar(arguments.quiet) as progress:
+    with progress_bar(arguments) as progress:
         report = analyze([Path(path) for path in arguments.paths], views=wants_page(arguments), progress=progress)
     emit(report, arguments, run=arguments.paths[0] if len(arguments.paths) == 1 else "")
     return 0
@@ -41,11 +38,12 @@ class progress_bar:  # noqa: N801 - reads as a statement: with progress_bar(...)
     """Shows how many files are done on a terminal's standard error; in pipes and with -q, nothing.
 
     Args:
-        quiet: Show nothing.
+        arguments: The verb's: in which language, or whether to be quiet.
     """
 
-    def __init__(self, quiet: bool = False) -> None:
-        self.quiet = quiet or not sys.stderr.isatty()
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        self.lang = arguments.lang or default_language()
+        self.quiet = arguments.quiet or not sys.stderr.isatty()
 
     def __enter__(self) -> Progress | None:
         """Return the function that the work calls as it goes on."""
@@ -59,7 +57,7 @@ class progress_bar:  # noqa: N801 - reads as a statement: with progress_bar(...)
             console=Console(stderr=True), transient=True,
         )  # fmt: skip
         self.bar.start()
-        task = self.bar.add_task("reading", total=None)
+        task = self.bar.add_task(say(self.lang, "note.reading"), total=None)
         return lambda done, total, name: self.bar.update(task, completed=done, total=total, description=name)
 
     def __exit__(self, *_: object) -> None:

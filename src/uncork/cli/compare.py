@@ -9,31 +9,26 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from uncork.cli.output import Subparsers, add_language, rows, spare, use_color, write
+from uncork.cli.output import add_language, rows, spare, use_color, write
 from uncork.errors import UncorkError, UsageError
 
 if TYPE_CHECKING:
+    from uncork.cli.speech import Told, Verbs
     from uncork.report import Report
 
 
-def add(verbs: Subparsers[argparse.ArgumentParser]) -> None:
+def add(verbs: Verbs, told: Told) -> None:
     """Add the verb to the command line."""
-    verb = verbs.add_parser(
-        "compare",
-        help="what changed between two recordings or reports",
-        description="Compare two run folders, traces or saved reports: step time, where it went, findings, operators.",
-    )
-    verb.add_argument("before", metavar="BEFORE", help="run folder, trace, or JSON report")
-    verb.add_argument("after", metavar="AFTER", help="run folder, trace, or JSON report")
-    verb.add_argument("--html", metavar="FILE", help="write AFTER's report with what changed as one offline HTML page")
-    verb.add_argument("--json", metavar="FILE", help="write the comparison as JSON; - for standard output")
-    verb.add_argument("--markdown", metavar="FILE", help="write the comparison as Markdown; - for standard output")
-    add_language(verb)
-    verb.add_argument("--top", type=rows, default=10, metavar="N", help="operators shown (default 10)")
-    verb.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors and what was asked for")
-    verb.add_argument(
-        "--fail-if-slower", metavar="SHARE", help="exit 1 if steps got slower by more, as 5%%, and not by chance"
-    )
+    verb = verbs.add_parser("compare", help=told("help.compare"), description=told("help.compare.about"))
+    verb.add_argument("before", metavar="BEFORE", help=told("help.compare.side"))
+    verb.add_argument("after", metavar="AFTER", help=told("help.compare.side"))
+    verb.add_argument("--html", metavar="FILE", help=told("help.compare.html"))
+    verb.add_argument("--json", metavar="FILE", help=told("help.compare.json"))
+    verb.add_argument("--markdown", metavar="FILE", help=told("help.compare.markdown"))
+    add_language(verb, told)
+    verb.add_argument("--top", type=rows, default=10, metavar="N", help=told("help.compare.top"))
+    verb.add_argument("-q", "--quiet", action="store_true", help=told("help.quiet"))
+    verb.add_argument("--fail-if-slower", metavar="SHARE", help=told("help.compare.fail_if_slower"))
     verb.set_defaults(act=act)
 
 

@@ -7,20 +7,20 @@ import sys
 import tempfile
 from importlib import resources
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from uncork.cli.output import Subparsers, add_language, write
+from uncork.cli.output import add_language, write
 from uncork.errors import UncorkError
 
+if TYPE_CHECKING:
+    from uncork.cli.speech import Told, Verbs
 
-def add(verbs: Subparsers[argparse.ArgumentParser]) -> None:
+
+def add(verbs: Verbs, told: Told) -> None:
     """Add the verb to the command line."""
-    verb = verbs.add_parser(
-        "demo",
-        help="see the whole loop on a small slow job",
-        description="Run a small slow training job on this machine, diagnose it, run its fix, compare the two.",
-    )
-    verb.add_argument("-o", "--out", metavar="DIR", help="keep the run folders here (default: a temporary folder)")
-    add_language(verb)
+    verb = verbs.add_parser("demo", help=told("help.demo"), description=told("help.demo.about"))
+    verb.add_argument("-o", "--out", metavar="DIR", help=told("help.demo.out"))
+    add_language(verb, told)
     verb.set_defaults(act=act)
 
 

@@ -5,9 +5,13 @@ from __future__ import annotations
 import argparse
 import difflib
 import re
+from typing import TYPE_CHECKING
 
-from uncork.cli.output import Subparsers, add_language, use_color, write
+from uncork.cli.output import add_language, use_color, write
 from uncork.errors import UsageError
+
+if TYPE_CHECKING:
+    from uncork.cli.speech import Told, Verbs
 
 # The points of a piece of advice, which have the same names on the pages of all languages.
 _POINT = re.compile(r"^- (effort|risk|check): ", re.MULTILINE)
@@ -15,13 +19,11 @@ _POINT = re.compile(r"^- (effort|risk|check): ", re.MULTILINE)
 _NAME = re.compile(r"^### [a-z0-9-]+: ", re.MULTILINE)
 
 
-def add(verbs: Subparsers[argparse.ArgumentParser]) -> None:
+def add(verbs: Verbs, told: Told) -> None:
     """Add the verb to the command line."""
-    verb = verbs.add_parser(
-        "explain", help="the manual page of a rule", description="Show what a rule finds, why it costs, what to do."
-    )
-    verb.add_argument("rule", metavar="RULE", help="a rule's id, as `uncork rules` lists them")
-    add_language(verb)
+    verb = verbs.add_parser("explain", help=told("help.explain"), description=told("help.explain.about"))
+    verb.add_argument("rule", metavar="RULE", help=told("help.explain.rule"))
+    add_language(verb, told)
     verb.set_defaults(act=act)
 
 

@@ -7,24 +7,25 @@ import sys
 import tempfile
 import webbrowser
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from uncork.cli.output import Subparsers, add_language, write
+from uncork.cli.output import add_language, write
 from uncork.errors import UncorkError
+from uncork.locale import default_language, say
+
+if TYPE_CHECKING:
+    from uncork.cli.speech import Told, Verbs
 
 _ENDS = (".json.gz", ".json.zst", ".json", ".pickle", ".pkl", ".gz", ".zip", ".pstats", ".prof")
 
 
-def add(verbs: Subparsers[argparse.ArgumentParser]) -> None:
+def add(verbs: Verbs, told: Told) -> None:
     """Add the verb to the command line."""
-    verb = verbs.add_parser(
-        "open",
-        help="show a report in the browser",
-        description="Show the HTML report of a run folder, or of any recording, in the browser.",
-    )
-    verb.add_argument("run", metavar="RUN", help="run folder, recording, or HTML report")
-    add_language(verb)
-    verb.add_argument("--serve", action="store_true", help="for recordings too large for one file: serve it, here only")
-    verb.add_argument("--at", default="", metavar="PLACE", help='a place in the page, as its "copy command" gives it')
+    verb = verbs.add_parser("open", help=told("help.open"), description=told("help.open.about"))
+    verb.add_argument("run", metavar="RUN", help=told("help.open.run"))
+    add_language(verb, told)
+    verb.add_argument("--serve", action="store_true", help=told("help.open.serve"))
+    verb.add_argument("--at", default="", metavar="PLACE", help=told("help.open.at"))
     verb.set_defaults(act=act)
 
 
@@ -32,10 +33,13 @@ def act(arguments: argparse.Namespace) -> int:
     """Open the page, made first where there is none; print where it lies."""
     if arguments.serve:
         return serve(Path(arguments.run), arguments.lang, arguments.at)
-    page = find_page(Path(arguments.run), arguments.lang)
-    print(page)
+    lang = arguments.lang or default_language()
+    page, note = find_page(Path(arguments.run), arguments.lang)
+    print(page, flush=True)
+    if note:
+        print(f"uncork: {say(lang, note, {'path': arguments.run})}", file=sys.stderr)
     if not webbrowser.open(_at(page.resolve().as_uri(), arguments.at)):
-        print(f"uncork: no browser here; copy this file to a machine that has one: {page}", file=sys.stderr)
+        print(f"uncork: {say(lang, 'note.no_browser', {'page': str(page)})}", file=sys.stderr)
     return 0
 
 
@@ -46,7 +50,6 @@ def _at(address: str, place: str) -> str:
 def serve(path: Path, lang: str | None, place: str = "") -> int:
     """Serve the page of a recording on this machine until interrupted."""
     from uncork import serving
-    from uncork.locale import default_language
     from uncork.render import Options
 
     if not path.exists():
@@ -63,8 +66,10 @@ def serve(path: Path, lang: str | None, place: str = "") -> int:
     return 0
 
 
-def find_page(path: Path, lang: str | None) -> Path:
-    """Return the HTML page of a run: the run folder's own, else written beside the recording.
+def find_page(path: Path, lang: str | None) -> tuple[Path, str]:
+    """Return the HTML page of a run, and what to say of a new file: the run folder's own, else beside the recording.
+
+    A browser may have no view of temporary files, so these are the second choice.
 
     Raises:
         UncorkError: There is nothing at the path.
@@ -74,11 +79,10 @@ def find_page(path: Path, lang: str | None) -> Path:
     if not path.exists():
         raise UncorkError("nothing_to_open", path=path, option="")
     if path.suffix == ".html":
-        return path
+        return path, ""
     is_run = RunFolder.is_one(path)
     if is_run and (path / RunFolder.REPORT_HTML).is_file() and lang is None:
-        return path / RunFolder.REPORT_HTML
-    from uncork.locale import default_language
+        return path / RunFolder.REPORT_HTML, ""
     from uncork.pipeline import analyze
     from uncork.render import Options, renderers
 
@@ -90,7 +94,8 @@ def find_page(path: Path, lang: str | None) -> Path:
     except UncorkError:  # a folder that may only be read
         page = Path(tempfile.mkdtemp(prefix="uncork-")) / page.name
         write(str(page), text)
-    return page
+        return page, "note.page_elsewhere"
+    return page, "" if is_run else "note.page_beside"
 
 
 def _stem(path: Path) -> str:

@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from uncork.errors import UncorkError, UsageError
+from uncork.locale import LANGUAGES
 
 if TYPE_CHECKING:
+    from uncork.cli.speech import Told
     from uncork.render import Options
     from uncork.report import Report
 
@@ -22,49 +24,41 @@ _MOST_NAMED = 16
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 """Numbers of glibc's malloc.h: how much free memory it keeps at the end of its heap; from which size on a block is
 asked for, and given back, by itself."""
-Subparsers = argparse._SubParsersAction  # noqa: SLF001 - argparse gives its type no public name
 
 
-def add_language(options: argparse._ActionsContainer) -> None:
+def add_language(options: argparse._ActionsContainer, told: Told) -> None:
     """Add the option that says in which language."""
     # Left out where it is not given, so that one before the verb counts.
-    options.add_argument(
-        "--lang", choices=("en", "zh"), default=argparse.SUPPRESS, help="language (default: the locale's)"
-    )
+    options.add_argument("--lang", choices=LANGUAGES, default=argparse.SUPPRESS, help=told("help.lang"))
 
 
-def add_output_options(verb: argparse.ArgumentParser) -> None:
+def add_output_options(verb: argparse.ArgumentParser, told: Told) -> None:
     """Add the options that say what to print, in which language, and where."""
-    out = verb.add_argument_group("output")
-    out.add_argument("--json", metavar="FILE", help="write the report as JSON; - for standard output")
-    out.add_argument("--html", metavar="FILE", help="write the report as one offline HTML page")
-    out.add_argument("--markdown", metavar="FILE", help="write the report as Markdown; - for standard output")
-    out.add_argument(
-        "--export", metavar="FORM=FILE", action="append", default=[], help="write another form: csv (the tables), "
-        "perfetto (a trace with the findings in it), speedscope (flame graphs), memory-timeline (the page opened at "
-        "who held memory over time); may be repeated",
-    )  # fmt: skip
-    add_language(out)
-    out.add_argument("--top", type=rows, default=0, metavar="N", help="show the tables, N rows each")
-    out.add_argument("--sort", default="", metavar="KEY", help="sort the tables by device_total, device_self, "
-                     "cpu_total, cpu_self, calls or memory")  # fmt: skip
-    out.add_argument("--rank", type=int, metavar="N", help="show where a step of one rank goes, and its rows")
-    out.add_argument("-v", "--verbose", action="store_true", help="evidence, tables, and what was not assessed")
-    out.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors and what was asked for")
+    out = verb.add_argument_group(told("help.output"))
+    out.add_argument("--json", metavar="FILE", help=told("help.json"))
+    out.add_argument("--html", metavar="FILE", help=told("help.html"))
+    out.add_argument("--markdown", metavar="FILE", help=told("help.markdown"))
+    out.add_argument("--export", metavar="FORM=FILE", action="append", default=[], help=told("help.export"))
+    add_language(out, told)
+    out.add_argument("--top", type=rows, default=0, metavar="N", help=told("help.top"))
+    out.add_argument("--sort", default="", metavar="KEY", help=told("help.sort"))
+    out.add_argument("--rank", type=int, metavar="N", help=told("help.rank"))
+    out.add_argument("-v", "--verbose", action="store_true", help=told("help.verbose"))
+    out.add_argument("-q", "--quiet", action="store_true", help=told("help.quiet"))
 
 
 def rows(text: str) -> int:
     """Return how many rows to show, from an option.
 
     Raises:
-        argparse.ArgumentTypeError: It is no number of rows.
+        UsageError: It is no number of rows.
     """
     try:
         count = int(text)
     except ValueError:
         count = 0
     if count < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of rows; give 1 or more")
+        raise UsageError("no_rows", text=text)
     return count
 
 

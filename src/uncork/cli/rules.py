@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
-from uncork.cli.output import Subparsers, add_language
+from uncork.cli.output import add_language
+
+if TYPE_CHECKING:
+    from uncork.cli.speech import Told, Verbs
 
 
-def add(verbs: Subparsers[argparse.ArgumentParser]) -> None:
+def add(verbs: Verbs, told: Told) -> None:
     """Add the verb to the command line."""
-    verb = verbs.add_parser("rules", help="list what uncork looks for", description="List what uncork looks for.")
-    add_language(verb)
+    verb = verbs.add_parser("rules", help=told("help.rules"), description=told("help.rules.about"))
+    add_language(verb, told)
     verb.set_defaults(act=act)
 
 

@@ -11,35 +11,33 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from uncork.cli.analyze import progress_bar
-from uncork.cli.output import Subparsers, add_output_options, emit
+from uncork.cli.output import add_output_options, emit
 from uncork.errors import UncorkError, UsageError, strict
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from uncork.capture import CaptureResult
+    from uncork.cli.speech import Told, Verbs
 
 
-def add(verbs: Subparsers[argparse.ArgumentParser]) -> None:
+def add(verbs: Verbs, told: Told) -> None:
     """Add the verb to the command line."""
     verb = verbs.add_parser(
         "run",
-        help="run a program unmodified and say what is slow",
-        usage="uncork run [options] script.py [args…]\n       uncork run [options] -m package.module [args…]",
-        description="Run an unmodified PyTorch program, record it, and say what is slow. "
-        "Options come before the program; everything after it is the program's own.",
-        allow_abbrev=False,
+        help=told("help.run"),
+        usage=told("help.run.usage"),
+        description=told("help.run.about"),
     )
-    verb.add_argument("-o", "--out", metavar="DIR", help="the run folder (default: uncork-runs/NAME-TIME)")
-    verb.add_argument("--steps", type=_count(1), metavar="N", help="stop the program after N steps")
-    verb.add_argument("--skip", type=_count(0), metavar="N", help="leave out the first N steps as warm-up")
-    verb.add_argument("--for", dest="seconds", metavar="TIME", help="stop the program after a time, as 60s or 5m")
-    verb.add_argument("--no-stack", action="store_true", help="record no Python stacks")
-    verb.add_argument("--then", choices=("go-on", "exit"), default="go-on", help="when all is recorded: let the "
-                      "program go on (default), or end it")  # fmt: skip
-    verb.add_argument("--arm", action="store_true", help="record nothing until `uncork trigger PID`")
-    add_output_options(verb)
-    verb.add_argument("-m", dest="module", action="store_true", help="run a module, as python -m does")
+    verb.add_argument("-o", "--out", metavar="DIR", help=told("help.run.out"))
+    verb.add_argument("--steps", type=_count(1), metavar="N", help=told("help.run.steps"))
+    verb.add_argument("--skip", type=_count(0), metavar="N", help=told("help.run.skip"))
+    verb.add_argument("--for", dest="seconds", metavar="TIME", help=told("help.run.seconds"))
+    verb.add_argument("--no-stack", action="store_true", help=told("help.run.no_stack"))
+    verb.add_argument("--then", choices=("go-on", "exit"), default="go-on", help=told("help.run.then"))
+    verb.add_argument("--arm", action="store_true", help=told("help.run.arm"))
+    add_output_options(verb, told)
+    verb.add_argument("-m", dest="module", action="store_true", help=told("help.run.module"))
     verb.add_argument("program", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     verb.set_defaults(act=act)
 
@@ -111,7 +109,7 @@ def report_on(folder: Path, arguments: argparse.Namespace) -> None:
 
     from .output import options, write
 
-    with progress_bar(arguments.quiet) as progress:
+    with progress_bar(arguments) as progress:
         report = analyze([folder], views=True, progress=progress)
     chosen = options(arguments, str(folder))
     write(str(folder / RunFolder.REPORT_JSON), renderers()["json"](report, chosen))
@@ -136,7 +134,7 @@ def _count(least: int) -> Callable[[str], int]:
 
     def read(text: str) -> int:
         if not text.isascii() or not text.isdecimal() or int(text) < least:
-            raise argparse.ArgumentTypeError(f"{text!r} is no number of steps; give {least} or more")
+            raise UsageError("no_steps", text=text, least=least)
         return int(text)
 
     return read
