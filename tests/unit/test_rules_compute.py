@@ -306,6 +306,32 @@ steps 4 x 10ms
     assert finding(report, "python-loop-over-tensor").cost_ns_per_step == pytest.approx(7_990_000)  # 99 gaps
 
 
+def test_a_turn_of_a_loop_may_take_several_pieces():
+    """40 turns take six pieces each, and ask once: 240 x 10 µs, 40 x 5 µs, and what is between, up to 4790 µs."""
+    report = report_of("""
+with stacks
+steps 4 x 10ms
+  main 0ms..9ms train.py(30): step
+  main 0us..10us x240 every 20us aten::select
+  main 10us..15us x40 every 120us aten::any
+""")
+    assert finding(report, "python-loop-over-tensor").cost_ns_per_step == 4_790_000
+
+
+def test_a_loop_in_a_backward_function_costs_what_that_function_takes():
+    """A node of 9 ms calls 200 operators for 2 ms of it: 201 calls share its 9 ms, and 200 of them are the loop's."""
+    report = report_of("""
+with stacks
+steps 4 x 10ms
+  main 0ms..9.9ms train.py(30): step
+  main 0ms..9ms QuantizeBackward {"Sequence number": 5}
+  main 0ms..8.99ms ops.py(12): backward
+  main 20us..30us x100 every 80us aten::select
+  main 40us..50us x100 every 80us aten::any
+""")
+    assert finding(report, "python-loop-over-tensor").cost_ns_per_step == pytest.approx(9e6 * 200 / 201, abs=1)
+
+
 def test_attention_in_one_function_is_told_apart_by_the_window_with_shapes():
     """Both products lie at one place: 2 + 4 + 2 of 10 ms are attention, though the light window knows no shapes."""
     (light,) = sketch(

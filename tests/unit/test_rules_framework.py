@@ -57,7 +57,10 @@ def test_a_loop_is_to_be_vectorised_before_it_is_compiled(calls: str, first: str
     """Compiling unrolls a loop over a tensor's pieces; the calls of a model are no such loop."""
     head = "with stacks\nsteps 4 x 10ms\n  main 0us..9990us net.py(7): forward\n"
     outer = "" if "Net" in calls else "  main region 0us..9900us nn.Module: Net\n"
-    assert found("tiny-operators", f"{head}{outer}  {calls}\n").advice[0] == first
+    finding = found("tiny-operators", f"{head}{outer}  {calls}\n")
+    assert finding.advice[0] == first
+    won = (0.5, 0.95) if first == "vectorise" else (0.25, 0.8)
+    assert (finding.gain.low, finding.gain.high) == pytest.approx([finding.share * one for one in won])
 
 
 def test_short_gaps_between_the_operators_of_one_function_are_calls():

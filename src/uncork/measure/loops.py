@@ -8,12 +8,15 @@ import numpy as np
 from uncork.measure import Measurement, Rank
 from uncork.measure.operator import Operator
 from uncork.measure.operators import OperatorTable, operator_parts
+from uncork.places import Place
 from uncork.records import dataclass
 
 _TAKING_OUT = frozenset({"aten::select", "aten::unbind", "aten::item", "aten::index"})
 """What ``tensor[i]`` and ``for row in tensor`` call."""
-LEAST_CALLS_PER_TURN = 0.5
-"""Every second turn at least: a loop with a condition inside."""
+LEAST_CALLS_PER_TAKE = 0.1
+"""What a place calls less often is not in its loop: a turn may take several pieces, and have a condition inside."""
+LEAST_MODEL_CALLS_PER_TAKE = 0.5
+"""A model that is called for each piece, or for each two of them."""
 
 
 @dataclass(frozen=True)
@@ -47,20 +50,22 @@ class Loops(Measurement):
         """Return the busiest loop of a rank."""
         table = rank.made(OperatorTable)
         places: dict[tuple[object, str], list[Operator]] = defaultdict(list)
+        whole = _functions(operator_parts(rank))
         for part in operator_parts(rank):
             if part.phase in ("forward", "backward"):
-                places[part.place or part.module, part.phase].append(part)
+                places[whole.get(part.place, part.place) or part.module, part.phase].append(part)
         takes = {key: sum(part.calls_per_step for part in parts if _takes(part)) for key, parts in places.items()}
         # A backward of the program's own may hold the loop; that of an operator takes nothing out.
         most, phase = max(takes, key=lambda key: takes[key], default=(None, "forward"))
         turns = takes.get((most, phase), 0.0)
         taking = [part for part in places[most, phase] if _takes(part)]
-        parts = _of_each_turn(places[most, phase], turns)
-        again = _of_each_turn(places[most, "backward"], turns) if phase == "forward" else []
+        parts = _in_loop(places[most, phase], turns * LEAST_CALLS_PER_TAKE)
+        again = _in_loop(places[most, "backward"], turns * LEAST_CALLS_PER_TAKE) if phase == "forward" else []
         model = []
-        if turns and LEAST_CALLS_PER_TURN <= _model_calls(rank) / turns <= 1 / LEAST_CALLS_PER_TURN:
+        least = LEAST_MODEL_CALLS_PER_TAKE
+        if turns and least <= _model_calls(rank) / turns <= 1 / least:
             inside = [part for key in places if key[0] != most for part in places[key] if part.module]
-            model = _of_each_turn(inside, turns)
+            model = _in_loop(inside, turns * least)
         in_loop = [*parts, *again, *model]
         return cls(
             takes=turns,
@@ -75,6 +80,22 @@ class Loops(Measurement):
         )
 
 
+def _functions(parts: Iterable[Operator]) -> dict[Place | None, Place]:
+    """Return for each line that is known exactly its function, where that is known too: a loop has several lines."""
+    places = {part.place for part in parts if part.place}
+    found: dict[Place | None, Place] = {}
+    for place in places:
+        around = [
+            one
+            for one in places
+            if not one.exact and (one.file, one.function) == (place.file, place.function)
+            if (one.line or 0) <= (place.line or 0)
+        ]
+        if place.exact and around:
+            found[place] = max(around, key=lambda one: one.line or 0)
+    return found
+
+
 def _takes(part: Operator) -> bool:
     return part.name in _TAKING_OUT
 
@@ -83,12 +104,12 @@ def _calls(parts: Iterable[Operator]) -> float:
     return sum(part.calls_per_step for part in parts)
 
 
-def _of_each_turn(parts: list[Operator], turns: float) -> list[Operator]:
-    """Return what a place calls at least every second turn: what it calls less often is not in the loop."""
+def _in_loop(parts: list[Operator], least: float) -> list[Operator]:
+    """Return what a place calls so often per step, all operators of a name together."""
     calls: dict[tuple[str, str], float] = defaultdict(float)
     for part in parts:
         calls[part.name, part.phase] += part.calls_per_step
-    return [part for part in parts if calls[part.name, part.phase] >= turns * LEAST_CALLS_PER_TURN]
+    return [part for part in parts if calls[part.name, part.phase] >= least]
 
 
 def _model_calls(rank: Rank) -> float:

@@ -27,8 +27,10 @@ def python_loop_over_tensor(loops: Ranks[Loops], ledgers: Ranks[StepLedger]) -> 
     for one, ledger in zip(loops, ledgers, strict=True):
         exposed_ns = ledger.mean_ns(*_EXPOSED) if ledger.on_device else ledger.mean_step_ns
         is_loop = one.known_place and one.takes >= max(_least(one), one.ops / MOST_OPS_PER_TAKE)
-        between_ns = ledger.mean_ns("py_short") * one.ops_share  # the short gaps go with the calls around them
-        values.append(min(one.host_ns + between_ns, exposed_ns) if is_loop else 0)
+        # What calling costs goes with the calls: the time of functions of autograd's, and the short gaps between.
+        calling_ns = max(one.host_ns, ledger.mean_ns("tiny", "dispatch") * one.ops_share)
+        between_ns = ledger.mean_ns("py_short") * one.ops_share
+        values.append(min(calling_ns + between_ns, exposed_ns) if is_loop else 0)
     cost = charge(ledgers, values)
     loop, ledger = loops[cost.place], ledgers[cost.place]
     if not cost.notable or loop.largest is None:
