@@ -136,15 +136,22 @@ def _aligned(ranks: Ranks[Collectives], found: dict[int, IntArray], count: int) 
     ends = ranks[reference].start_ns[found[reference]] + ranks[reference].dur_ns[found[reference]]
     aligned: dict[int, IntArray] = {}
     for column, rows in found.items():
-        offsets = min(len(rows) - count, _MOST_OFFSETS) + 1
-        if offsets > 1:
-            end = ranks[column].start_ns[rows] + ranks[column].dur_ns[rows]
-            spread = [
-                float(np.std((end[offset : offset + count] - ends).astype(np.float64))) for offset in range(offsets)
-            ]
-            rows = rows[int(np.argmin(spread)) :]  # noqa: PLW2901 - the rows from the best offset on
-        aligned[column] = rows[:count]
+        end = ranks[column].start_ns[rows] + ranks[column].dur_ns[rows]
+        first = first_alike(end, ends)
+        aligned[column] = rows[first : first + count]
     return aligned
+
+
+def first_alike(times_ns: IntArray, reference_ns: IntArray) -> int:
+    """Return from where on times differ from fewer or as many reference times by an amount that varies least."""
+    count = len(reference_ns)
+    offsets = range(min(len(times_ns) - count, _MOST_OFFSETS) + 1)
+    if len(offsets) == 1:
+        return 0
+    spread = [
+        float(np.std((times_ns[offset : offset + count] - reference_ns).astype(np.float64))) for offset in offsets
+    ]
+    return int(np.argmin(spread))
 
 
 def _side_by_side(ranks: Ranks[Collectives], found: dict[int, IntArray], count: int) -> tuple[IntArray, ...]:

@@ -18,7 +18,7 @@ WON_SHARE = 0.75
 """Four times as many micro-batches; what is left is one stage's start."""
 
 
-@rule()
+@rule(hidden_by=("stage-waits",))
 def pipeline_bubbles(collectives: Ranks[Collectives], ledgers: Ranks[StepLedger]) -> Cost | None:
     """Return the time in sends and receives with nothing beside them, mean over the ranks."""
     alone = [
