@@ -14,6 +14,7 @@ from uncork.measure.host_memory import HostMemory
 from uncork.measure.memory_use import MemoryUse
 from uncork.measure.memory_views import MOST_POINTS, chosen
 from uncork.measure.trace_memory import TraceMemory
+from uncork.measure.views.curves import memory_curves
 from uncork.testing import sketch
 
 GIB = 1 << 30
@@ -44,6 +45,26 @@ def test_r2_2_peak_reserved_and_churn():
     assert found.step_bytes.tolist() == [200, 100, 100]
     assert found.step_peak_bytes.tolist() == [400, 400, 400]
     assert (found.asked_bytes_per_step, found.allocs_per_step) == (300, 2.0)
+
+
+def test_memory_shared_with_workers_is_no_part_of_the_totals():
+    """A batch of 96 is mapped before 32 are allocated and let go after: totals are 32, 48, 16 and 0, none negative.
+
+    Torch tells of a mapping with a total of 0 and its size as reserved, of its end with both 0.
+    """
+    head = ["steps 1 x 10ms", "  main 0ms..9ms aten::mm"]
+    lines = [event("1ms", 96, 0, 96, 0), event("2ms", 32, 32, 0, 0), event("3ms", 16, 48, 0, 0)]
+    lines += [event("4ms", -96, 0, 0, 0), event("5ms", -32, 16, 0, 0), event("6ms", -16, 0, 0, 0)]
+    (recording,) = sketch("\n".join(head + lines))
+    found = TraceMemory.of(Rank(recording))
+    assert (found.start_bytes, found.peak_bytes, found.end_bytes) == (0, 48, 0)
+    assert found.allocated_bytes.tolist() == [32, 48, 16, 0]
+    (curve,) = memory_curves(Rank(recording).timeline, "memory")
+    assert {name: values.tolist() for name, (_, values) in curve.series.items()} == {
+        "page.series.allocated": [32, 48, 16, 0]
+    }
+    with pytest.raises(MissingEvidence):
+        trace_memory(*head, lines[0], lines[3])
 
 
 def test_what_the_recorder_counted_divides_the_peak():

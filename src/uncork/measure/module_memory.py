@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from uncork.calltree import BACKWARD, FORWARD, CallTree
-from uncork.events import Kind
 from uncork.measure import Measurement, MissingEvidence, Rank
-from uncork.measure.trace_memory import allocated_bytes, main_rows, next_of
+from uncork.measure.trace_memory import allocated_bytes, allocator_rows, main_rows, next_of
 from uncork.nesting import HostSlices
 from uncork.records import dataclass
 from uncork.timeline import Timeline
@@ -162,7 +161,7 @@ class Blocks:
         table, host = timeline.events, timeline.host
         calls = _calls(tree)
         nodes = np.flatnonzero(tree.phase == BACKWARD)
-        if not len(calls) or not len(nodes) or not (table.kind == Kind.MEMORY).any():
+        if not len(calls) or not len(nodes) or not len(allocator_rows(table)):
             return None
         rows = main_rows(timeline)[0]
         when, change = table.ts_ns[rows], table.ints("Bytes", missing=0)[rows]

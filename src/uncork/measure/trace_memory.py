@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from uncork.events import Kind
+from uncork.events import EventTable, Kind
 from uncork.findings import Location
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.fixed_time import fixed_share, time_share
@@ -83,7 +83,7 @@ class TraceMemory(Measurement):
     @classmethod
     def of(cls, rank: Rank) -> "TraceMemory":
         """Return the memory of a rank; its deep window's where only that recorded memory."""
-        found = [timeline for timeline in (rank.timeline, rank.deep) if (timeline.events.kind == Kind.MEMORY).any()]
+        found = [timeline for timeline in (rank.timeline, rank.deep) if len(allocator_rows(timeline.events))]
         if not found:
             raise MissingEvidence("memory")
         timeline = found[0]
@@ -206,18 +206,32 @@ def _known(rank: Rank) -> dict[str, int]:
 _MOST_DEVICES = 1 << 20
 
 
+def allocator_rows(table: EventTable) -> IntArray:
+    """Return the rows, in order of time, of what allocators gave and took back.
+
+    Shared memory in which workers hand batches over is mapped, not allocated: torch tells its size with a total of 0
+    (c10, MapAllocator), so that totals would begin below 0 and fall to 0 with each batch.
+    """
+    rows = np.flatnonzero(table.of_kind(Kind.MEMORY))
+    rows = rows[np.argsort(table.ts_ns[rows], kind="stable")]
+    change, total = table.ints("Bytes", missing=0)[rows], table.ints("Total Allocated")[rows]
+    nothing = (table.ints("Device Type", missing=CPU_TYPE)[rows] == CPU_TYPE) & (total == 0) & (change != 0)
+    last = np.maximum.accumulate(np.where(nothing, -1, np.arange(len(rows))))
+    before = np.where(last >= 0, total[last], 0) if len(rows) else total
+    return rows[~nothing | (before + change == 0)]
+
+
 def main_rows(timeline: Timeline) -> tuple[IntArray, int, int]:
     """Return (rows in order of time, device type, device index) of the device that is asked for most bytes."""
     table = timeline.events
-    rows = np.flatnonzero(table.kind == Kind.MEMORY)
+    rows = allocator_rows(table)
     kinds, indices = table.ints("Device Type", missing=CPU_TYPE)[rows], table.ints("Device Id")[rows]
     first, back = np.unique(kinds * _MOST_DEVICES + indices, return_index=True, return_inverse=True)[1:]
     devices = np.column_stack([kinds, indices])[first]
     size = np.bincount(back, np.abs(table.ints("Bytes", missing=0)[rows]), minlength=len(devices))
     accelerators = devices[:, 0] != CPU_TYPE
     best = int(np.where(accelerators, size + 1, size * 0 if accelerators.any() else size).argmax())
-    rows = rows[back == best]
-    return rows[np.argsort(table.ts_ns[rows], kind="stable")], int(devices[best, 0]), int(devices[best, 1])
+    return rows[back == best], int(devices[best, 0]), int(devices[best, 1])
 
 
 def allocated_bytes(timeline: Timeline, rows: IntArray) -> tuple[IntArray, bool]:

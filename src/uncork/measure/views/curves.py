@@ -5,7 +5,8 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from uncork.events import IntArray, Kind
+from uncork.events import IntArray
+from uncork.measure.trace_memory import allocator_rows
 from uncork.measure.views.names import printable
 from uncork.recording import SampleTable
 from uncork.records import dataclass
@@ -51,10 +52,9 @@ class Curve:
 def memory_curves(timeline: Timeline, group: str) -> list[Curve]:
     """Return what was allocated and reserved over time, one curve per device; the host's where nothing else is."""
     table = timeline.events
-    rows = np.flatnonzero(table.of_kind(Kind.MEMORY))
+    rows = allocator_rows(table)
     if not len(rows):
         return []
-    rows = rows[np.argsort(table.ts_ns[rows], kind="stable")]
     kind, index = table.ints("Device Type")[rows], table.ints("Device Id")[rows]
     allocated = table.ints("Total Allocated")[rows]
     reserved = table.ints("Total Reserved")[rows]
