@@ -58,11 +58,11 @@ def same_file(left: str, right: str) -> bool:
     return bool(left and right) and (left == right or left.endswith("/" + right) or right.endswith("/" + left))
 
 
-# Regions that PyTorch and its libraries open themselves.
+# Regions that PyTorch, its libraries and the recorder open themselves.
 _OF_LIBRARIES = re.compile(
     r"^(ProfilerStep|Optimizer\.|enumerate\(Data|DistributedDataParallel\.|(nccl|gloo|mpi|ucc|xccl|hccl):"
     r"|nn\.Module: |Torch-Compiled Region|TorchDynamo|## Call Compiled|CompiledFunction|PyTorch Profiler|FSDP::"
-    r"|\[param)"
+    r"|\[param|uncork: )"
 )
 
 

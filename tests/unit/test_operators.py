@@ -249,9 +249,44 @@ steps 2 x 10ms
   main region 0ms..4ms my loss
   main 1ms..2ms aten::mm -> stream 7 1.5ms..4.5ms volta_sgemm
   main 5ms..6ms Optimizer.step#SGD.step
+  main region 7ms..8ms uncork: between steps
 """)
     ).regions
     assert (region.name, region.calls, region.host_ns, region.device_ns) == ("my loss", 2, 4_000_000, 3_000_000)
+
+
+def test_regions_inside_others_have_a_row_for_each_level():
+    """A region inside itself is no time more: 8 ms hold 6 and 1, the 6 hold 2 of the same name; own times add up to 8.
+
+    The kernel of 3 ms counts for the levels that hold its launch: all but the last.
+    """
+    found = Regions.of(
+        rank_of("""
+device Tesla T4
+steps 2 x 10ms
+  main region 0ms..8ms epoch
+  main region 1ms..7ms walk
+  main 1.5ms..2ms aten::mm -> stream 7 2ms..5ms volta_sgemm
+  main region 3ms..5ms walk
+  main region 7ms..8ms loss
+""")
+    )
+    ms = 1_000_000
+    assert [(one.name, one.inside, one.host_ns, one.host_self_ns, one.device_ns) for one in found.regions] == [
+        ("epoch", "", 8 * ms, 1 * ms, 3 * ms),
+        ("walk", "epoch", 6 * ms, 4 * ms, 3 * ms),
+        ("walk", "epoch › walk", 2 * ms, 2 * ms, 0),
+        ("loss", "epoch", 1 * ms, 1 * ms, 0),
+    ]
+    assert {row["calls_per_step"] for row in found.rows()} == {1}
+
+
+def test_regions_without_end_name_the_innermost_around_them():
+    """Twelve regions of a function that calls itself are twelve rows; the last is inside the nearest eight."""
+    nested = "\n".join(f"  main region {0.1 * one:.1f}ms..9ms f{one}" for one in range(12))
+    found = Regions.of(rank_of(f"steps 1 x 10ms\n{nested}\n"))
+    assert [one.name for one in found.regions] == [f"f{one}" for one in range(12)]
+    assert found.regions[-1].inside == " › ".join(f"f{one}" for one in range(3, 11))
 
 
 NAMED = """

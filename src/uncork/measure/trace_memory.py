@@ -218,7 +218,8 @@ def allocator_rows(table: EventTable) -> IntArray:
     nothing = (table.ints("Device Type", missing=CPU_TYPE)[rows] == CPU_TYPE) & (total == 0) & (change != 0)
     last = np.maximum.accumulate(np.where(nothing, -1, np.arange(len(rows))))
     before = np.where(last >= 0, total[last], 0) if len(rows) else total
-    return rows[~nothing | (before + change == 0)]
+    counted: IntArray = rows[~nothing | (before + change == 0)]
+    return counted
 
 
 def main_rows(timeline: Timeline) -> tuple[IntArray, int, int]:

@@ -28,7 +28,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     ),
     "kernels": ("rank", "name", "kind", "op", "calls_per_step", "device_ns", "mean_ns", "share"),
     "functions": ("rank", "name", "place", "calls", "total_ns", "self_ns"),
-    "regions": ("rank", "name", "calls_per_step", "host_ns", "device_ns"),
+    "regions": ("rank", "name", "inside", "calls_per_step", "host_ns", "host_self_ns", "device_ns"),
     "collectives": (
         "rank",
         "name",
@@ -45,11 +45,13 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         *("size_bytes", "bytes_per_s", "device_ns", "step_share", "exposed_ns", "host_ns"),
     ),
 }
-TEXT_COLUMNS = frozenset({"name", "phase", "module", "place", "kind", "op", "group", "direction", "host_memory"})
+TEXT_COLUMNS = frozenset(
+    {"name", "inside", "phase", "module", "place", "kind", "op", "group", "direction", "host_memory"}
+)
 # What a narrow terminal leaves out, first to last; name, calls and times of one kind always stay.
 _DROPPED_FIRST = (
     *("memory_bytes", "phase", "mean_ns", "kind", "op", "group", "device_total_ns", "cpu_total_ns", "module"),
-    *("cpu_self_ns", "calls_per_step", "place"),
+    *("cpu_self_ns", "calls_per_step", "place", "inside"),
 )
 # What all kernels of torch's own begin with tells them apart no better.
 _CXX_NOISE = re.compile(r"^(void )?(at::native::)?(\(anonymous namespace\)::)?")
@@ -66,7 +68,7 @@ SORT_KEYS: dict[str, tuple[str, ...]] = {
     "device_total": ("device_total_ns", "device_ns"),
     "device_self": ("device_self_ns", "device_ns"),
     "cpu_total": ("cpu_total_ns", "total_ns", "host_ns"),
-    "cpu_self": ("cpu_self_ns", "self_ns", "host_ns"),
+    "cpu_self": ("cpu_self_ns", "self_ns", "host_self_ns", "host_ns"),
     "calls": ("calls_per_step", "calls"),
     "memory": ("memory_bytes", "size_bytes"),
 }
