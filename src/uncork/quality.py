@@ -73,6 +73,9 @@ BESIDE_SHARE = 0.1
 """More than a tenth of the time beside the steps is worth naming, as a class is that could give so much back."""
 OBSERVER_RATIO = 1.1
 """Steps this much longer under the profiler than without it: the observer is part of what is seen."""
+UNLIKE_RATIO = 1.5
+ENOUGH_OTHERS = 20
+"""Steps that many times as long as the recorded ones, where there are enough of them, hold something else besides."""
 
 _LACKS = {"device-data-missing": "device", "lost-events": "complete"}
 """What forbids a verdict → what is missing for every share of a step."""
@@ -350,6 +353,16 @@ def _observer(counts: RecordingQuality, facts: Facts) -> Quality | None:
     return None
 
 
+def _unlike(_: RecordingQuality, facts: Facts) -> Quality | None:
+    """Return that the steps outside all windows are far longer than the recorded ones."""
+    took = {one.name: one.step_ns for one in facts.run.windows} if facts.run else {}
+    others, recorded = took.get("unwatched", ()), took.get("light", ())
+    if len(others) < ENOUGH_OTHERS or not recorded or median(others) <= UNLIKE_RATIO * median(recorded):
+        return None
+    params = {"others": len(others), "others_ns": int(median(others)), "recorded_ns": int(median(recorded))}
+    return Quality("unlike-others", WARNING, 1 - params["recorded_ns"] / params["others_ns"], params)
+
+
 def _absent(name: str, has: Callable[[RecordingQuality], bool]) -> Check:
     return lambda counts, _: None if has(counts) else Quality(name, INFO, 1.0)
 
@@ -367,6 +380,7 @@ _CHECKS: tuple[Check, ...] = (
     _crossing,
     _clock,
     _observer,
+    _unlike,
     _between_steps,
     _graph_replay,
     _marks_end_early,

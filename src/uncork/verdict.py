@@ -14,6 +14,7 @@ from uncork.findings import CLASSES, Bottleneck, Finding, Message, Quality, Verd
 from uncork.measure import Measured, Missing, Ranks, present
 from uncork.measure.collectives import Collectives
 from uncork.measure.device_roofline import DeviceRoofline
+from uncork.measure.loader_stages import LoaderStages
 from uncork.measure.matching import match
 from uncork.measure.step_ledger import StepLedger, typical
 from uncork.measure.waiting import Lateness, lateness
@@ -51,7 +52,10 @@ IDLE_CLASSES = frozenset({Bottleneck.DATA_LOADING, Bottleneck.FRAMEWORK})
 """Classes of time in which nothing seems to work: lost records make them larger than they are."""
 
 CROWDED = 0.8
-"""On the CPU itself, operators of a crowded machine wait for their threads' turn, and small ones look like work."""
+"""On the CPU itself, operators of a crowded machine wait for their threads' turn, and small ones look like work. As
+much again where the loader's workers are in that crowd: what operators seem to take may be what the workers do."""
+WORKERS_BUSY = 0.5
+"""Workers that make batches half of their time take part in it."""
 UNLINKED = 0.25
 """Where no device work has its launch, waiting for the device and first uses look like dispatching."""
 
@@ -76,6 +80,7 @@ class Job:
         close_pair: Whether compute and memory share the busy time of some rank too evenly to leave one out.
         unnamed: Share of the kernels' time in kernels whose names do not say what they do.
         excess: Class on which the late ranks spend more time than the others; None where that is unexplained.
+        workers: Whether the loader's workers are busy beside the steps.
     """
 
     ledgers: tuple[StepLedger, ...]
@@ -87,6 +92,7 @@ class Job:
     close_pair: bool
     unnamed: float
     excess: Bottleneck | None
+    workers: bool
 
 
 def judge(
@@ -210,6 +216,7 @@ def _job(measured: Sequence[Measured], numbers: Sequence[int]) -> Job | None:
         close_pair=any(rank.close_pair for rank in per_rank),
         unnamed=median([rank.unnamed for rank in per_rank]),
         excess=excess,
+        workers=any(one.workers and one.busiest_share > WORKERS_BUSY for one in present(measured, LoaderStages)),
     )
 
 
@@ -274,7 +281,9 @@ def _confidence(job: Job, share: float, quality: Sequence[Quality]) -> float:
         counts = one.severity != "info" and "times_longer" not in one.params
         sure *= _DOUBT.get(one.id, 1.0) if counts else 1.0
         if one.id == "machine-busy" and not job.ledgers[0].on_device:
-            sure *= CROWDED
+            sure *= CROWDED ** (2 if job.workers and CLASSES[top] is not Bottleneck.DATA_LOADING else 1)
+        if one.id == "unlike-others":
+            sure *= UNDISTURBED * (1 - (one.share_affected or 0.0))
         if one.id == "no-launch-links" and CLASSES[top] in IDLE_CLASSES:
             sure *= 1 - UNLINKED * (one.share_affected or 0.0)
     alone = len(job.ledgers) == 1 or any(one.id == "missing-ranks" for one in quality)

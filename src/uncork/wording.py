@@ -73,7 +73,7 @@ def wrong_if(main: Bottleneck, quality: Sequence[Quality], late: Sequence[int]) 
 
 
 _BY_QUALITY = {
-    "wrong_if.few-steps": {"no-steps", "step-cut", "too-short", "stalled-steps"},
+    "wrong_if.few-steps": {"no-steps", "step-cut", "too-short", "stalled-steps", "unlike-others"},
     "wrong_if.crowded": {"machine-busy", "stalled-calls"},
     "wrong_if.warm-up": {"warm-up-included"},
     "wrong_if.lost": {"lost-events", "no-launch-links", "clock-unreliable", "no-cpu-ops"},

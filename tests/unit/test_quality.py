@@ -199,6 +199,7 @@ def test_every_id_says_what_it_means_and_what_to_do() -> None:
         "stalled-steps",
         "stalled-calls",
         "machine-busy",
+        "unlike-others",
         "between-steps",
         "sources-disagree",
         "memory-of-others",
@@ -349,6 +350,17 @@ def test_the_observer_is_held_against_steps_without_it(steps: dict[str, int], lo
     windows = tuple(Window(name, (ms * 1_000_000,) * 4) for name, ms in steps.items())
     told = found(replace(sketch(SOUND)[0], run=RunInfo(windows=windows))).get("observer-overhead")
     assert (told and told.params["times_longer"]) == longer
+
+
+@pytest.mark.parametrize(
+    ("others", "ms", "share"),
+    [(20, 40, 0.75), (19, 40, None), (20, 15, None)],  # 10 of 40 ms were seen; too few others; half as long again
+)
+def test_steps_that_nobody_watched_and_that_take_far_longer_are_told(others: int, ms: int, share: float | None) -> None:
+    """The light window has four steps of 10 ms; the steps outside all windows take that many."""
+    windows = (Window("light", (10_000_000,) * 4), Window("unwatched", (ms * 1_000_000,) * others))
+    told = found(replace(sketch(SOUND)[0], run=RunInfo(windows=windows))).get("unlike-others")
+    assert (told and told.share_affected) == share
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from uncork.ledger import CAUSES
 from uncork.locale import catalogue, say
 from uncork.measure import Measured, measure
 from uncork.measure.device_roofline import DeviceRoofline
+from uncork.measure.loader_stages import LoaderStages, Worker
 from uncork.measure.step_ledger import StepLedger
 from uncork.measure.waiting import with_waits
 from uncork.pipeline import analyze_recordings
@@ -306,6 +307,25 @@ def test_a_crowded_machine_makes_a_verdict_on_the_cpu_less_sure_than_one_on_a_de
     on_device = verdict(*[{"gemm": 90}] * 4)
     less = verdict(*[{"compute": 90}] * 4, on_device=False, quality=crowded).confidence / on_cpu.confidence
     assert less < verdict(*[{"gemm": 90}] * 4, quality=crowded).confidence / on_device.confidence - 0.1
+
+
+def test_busy_workers_on_a_crowded_machine_leave_what_operators_take_in_doubt() -> None:
+    """Two workers that work 75 of 80 ms share the cores that others take: compute is less sure, loading is not."""
+    crowded = [Quality("machine-busy", "warning", None, {"others_share": 0.8})]
+    for idle_ms, step, less in ((5, {"compute": 90}, 0.8), (200, {"compute": 90}, 1), (5, {"data_loading": 90}, 1)):
+        makers = tuple(Worker(number, 40, 75 * MS, 0, 0, idle_ms * MS) for number in (0, 1))
+        beside = LoaderStages(makers, 80, 0, (), 0, 0, 0.5)
+        alone = ledger(*[step] * 4, on_device=False)
+        sure = [judge([one], [0], [], crowded).confidence for one in ({**alone, LoaderStages: beside}, alone)]
+        assert sure[0] == pytest.approx(less * sure[1])
+
+
+def test_recorded_steps_a_third_as_long_as_the_others_make_a_verdict_half_as_sure() -> None:
+    """Of 42 ms that most steps take, 14 were seen; up to half as long again would cost nothing."""
+    seen = [Quality("unlike-others", "warning", 1 - 14 / 42, {})]
+    steps = [{"compute": 67, "data_loading": 20}] * 4
+    whole, part = (verdict(*steps, quality=quality, on_device=False).confidence for quality in ([], seen))
+    assert part == pytest.approx(0.5 * whole)
 
 
 @pytest.mark.parametrize(
