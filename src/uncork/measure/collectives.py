@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from uncork.events import EventTable, Kind
 from uncork.inputs import Args
-from uncork.intervals import covered_ns
+from uncork.intervals import Intervals, covered_ns, intersect, intervals
 from uncork.kernels import CLASSES
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.peers import peers_on_device, peers_on_host
@@ -76,6 +76,7 @@ class Collectives(Measurement):
         group_size: Ranks of its group, 0 where the recording does not say.
         peer: Rank that a message goes to or comes from; -1 for collectives, and where the recording does not say.
         sent: Whether it is a message that this rank sends, bool.
+        alone_ns: When messages pass and nothing else works, merged intervals on the rank's own clock.
         first_step: Steps left out as warm-up before the ledger's first.
     """
 
@@ -92,6 +93,7 @@ class Collectives(Measurement):
     group_size: IntArray
     peer: IntArray
     sent: BoolArray
+    alone_ns: Intervals
     first_step: int = 0
 
     @classmethod
@@ -110,6 +112,7 @@ class Collectives(Measurement):
         exposed = rank.ledger.intervals.get("comm", np.empty((0, 2), np.int64))
         spoken, group = _coded(found.group)
         names, name = _coded(found.name)
+        messages = found.peer >= 0
         return cls(
             groups=spoken,
             names=names,
@@ -124,6 +127,7 @@ class Collectives(Measurement):
             group_size=found.group_size,
             peer=found.peer,
             sent=found.sent,
+            alone_ns=intersect(exposed, intervals(found.start_ns[messages], found.end_ns[messages])),
             first_step=len(steps.left_out_ns),
         )
 

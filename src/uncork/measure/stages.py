@@ -1,16 +1,16 @@
 """Stages of a pipeline: the n-th message from one rank to another is the n-th that the other takes; who waited.
 
-A receive waits until its message is sent. Clocks of two ranks are compared only as far as the messages themselves
-allow: none arrives before it was sent, in either direction, which bounds how far one clock can be ahead of the other.
-Waits are the shortest within these bounds. Axes: ranks × ranks.
+A message passes when one rank sends it and the other takes it: the one that is there first waits. Clocks of two ranks
+are compared only as far as the messages themselves allow: none arrives before it was sent, in either direction, which
+bounds how far one clock can be ahead of the other. Waits are the shortest within these bounds. Axes: ranks × ranks.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from uncork.intervals import Intervals, intervals, total_ns, union
+from uncork.intervals import Intervals, intersect, intervals, subtract, total_ns, union
 from uncork.measure import MissingEvidence, Ranks
 from uncork.measure.collectives import UNMATCHED, Collectives
 from uncork.measure.matching import first_alike
@@ -19,8 +19,21 @@ from uncork.records import dataclass
 IntArray = npt.NDArray[np.int64]
 _Rows = tuple[IntArray, IntArray]
 """Messages on the rank that sends them and on the one that takes them, side by side."""
-_Waits = Mapping[tuple[int, int], tuple[Intervals, int]]
-"""(who waits, for whom) → when, on the clock of the one who waits, and how many messages it took in steps."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Waits:
+    """Waits of one rank for another, on its own clock.
+
+    Args:
+        taking: When it waits for what it takes.
+        sending: When it waits until the other takes what it sends.
+        taken: Messages that it took.
+    """
+
+    taking: Intervals
+    sending: Intervals
+    taken: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +42,7 @@ class Stages:
 
     Args:
         places: Places of its ranks among all, in order.
-        wait_ns: How long each waits in receives for each other one, mean per step, int64 (ranks, ranks).
+        wait_ns: How long each waits for each other one, mean per step, int64 (ranks, ranks).
         waited_ns: The same for whomever; waits for two at once count once, int64 (ranks,).
         messages: How many a stage takes from one other per step, at most.
     """
@@ -65,7 +78,7 @@ def pipelines(ranks: Ranks[Collectives], steps: Sequence[int]) -> list[Stages]:
     both = sorted((one, other) for one, other in peers if one < other and (other, one) in peers)
     ways = {pair: (_paired(ranks, *pair), _paired(ranks, *reversed(pair))) for pair in both}
     ways = {pair: (there, back) for pair, (there, back) in ways.items() if len(there[0]) and len(back[0])}
-    waits: dict[tuple[int, int], tuple[Intervals, int]] = {}
+    waits: dict[tuple[int, int], _Waits] = {}
     for pair, (there, back) in ways.items():
         waits |= _of_pair(ranks, pair, there, back)
     if ways and not waits:
@@ -78,7 +91,9 @@ def _places(one: Collectives, numbers: Sequence[int]) -> list[int]:
     return [numbers.index(int(peer)) for peer in np.unique(one.peer) if peer in numbers]
 
 
-def _of_pair(ranks: Ranks[Collectives], pair: tuple[int, int], there: _Rows, back: _Rows) -> _Waits:
+def _of_pair(
+    ranks: Ranks[Collectives], pair: tuple[int, int], there: _Rows, back: _Rows
+) -> dict[tuple[int, int], _Waits]:
     """Return the waits of two ranks for each other; none where their clocks cannot be compared."""
     one, other = (ranks[place] for place in pair)
     # No message takes less than nothing: the quickest one each way bounds how far the taker's clock is ahead.
@@ -86,9 +101,18 @@ def _of_pair(ranks: Ranks[Collectives], pair: tuple[int, int], there: _Rows, bac
     quickest_back = int((_ends(one)[back[1]] - other.start_ns[back[0]]).min())
     if quickest_there + quickest_back < 0:
         return {}
+    one_at, other_at = one.start_ns - quickest_back, other.start_ns - quickest_there
     return {
-        pair[::-1]: _waits(other, there[1], one.start_ns[there[0]] - quickest_back),
-        pair: _waits(one, back[1], other.start_ns[back[0]] - quickest_there),
+        pair: _Waits(
+            _until(one, back[1], other_at[back[0]]),
+            _until(one, there[0], other_at[there[1]]),
+            int(_in_steps(one)[back[1]].sum()),
+        ),
+        pair[::-1]: _Waits(
+            _until(other, there[1], one_at[there[0]]),
+            _until(other, back[0], one_at[back[1]]),
+            int(_in_steps(other)[there[1]].sum()),
+        ),
     }
 
 
@@ -110,17 +134,19 @@ def _ends(one: Collectives) -> IntArray:
     return ends
 
 
-def _waits(one: Collectives, taken: IntArray, sent_ns: IntArray) -> tuple[Intervals, int]:
-    """Return when a rank waits in receives within its steps, given when their messages were sent at the earliest."""
-    inside = (one.step[taken] >= 0) | (one.step < 0).all()
-    rows, sent_ns = taken[inside], sent_ns[inside]
-    until = np.clip(sent_ns, one.start_ns[rows], _ends(one)[rows])
-    # Of a receive that was asked for ahead, the part that nothing hides is the last one.
-    start = np.maximum(one.start_ns[rows], until - one.exposed_ns[rows])
-    return intervals(start, until), len(rows)
+def _until(one: Collectives, rows: IntArray, there_ns: IntArray) -> Intervals:
+    """Return when a rank's messages wait in its steps, given when the other rank is there at the earliest."""
+    inside = _in_steps(one)[rows]
+    rows, there_ns = rows[inside], there_ns[inside]
+    return intersect(one.alone_ns, intervals(one.start_ns[rows], np.minimum(there_ns, _ends(one)[rows])))
 
 
-def _joined(waits: _Waits) -> list[tuple[int, ...]]:
+def _in_steps(one: Collectives) -> npt.NDArray[np.bool_]:
+    inside: npt.NDArray[np.bool_] = one.step >= 0
+    return inside if inside.any() else ~inside
+
+
+def _joined(waits: Iterable[tuple[int, int]]) -> list[tuple[int, ...]]:
     """Return the places that messages join, each group in order."""
     groups: list[set[int]] = []
     for pair in waits:
@@ -129,15 +155,18 @@ def _joined(waits: _Waits) -> list[tuple[int, ...]]:
     return sorted(tuple(sorted(group)) for group in groups)
 
 
-def _stages(places: tuple[int, ...], waits: _Waits, steps: Sequence[int]) -> Stages:
+def _stages(places: tuple[int, ...], waits: Mapping[tuple[int, int], _Waits], steps: Sequence[int]) -> Stages:
     """Return one pipeline's figures per step."""
     wait_ns = np.zeros((len(places), len(places)), np.int64)
     waited_ns = np.zeros(len(places), np.int64)
     messages = 1
     for row, waiter in enumerate(places):
-        mine = {place: waits[waiter, place] for place in places if (waiter, place) in waits}
-        for place, (when, taken) in mine.items():
-            wait_ns[row, places.index(place)] = total_ns(when) // max(steps[waiter], 1)
-            messages = max(messages, round(taken / max(steps[waiter], 1)))
-        waited_ns[row] = total_ns(union(*(when for when, _ in mine.values()))) // max(steps[waiter], 1)
+        mine = {column: waits[waiter, place] for column, place in enumerate(places) if (waiter, place) in waits}
+        taking = union(*(one.taking for one in mine.values()))
+        # What was sent ahead may wait to be taken all along: it holds up nothing while its rank waits to take.
+        when = {column: union(one.taking, subtract(one.sending, taking)) for column, one in mine.items()}
+        for column, one in mine.items():
+            wait_ns[row, column] = total_ns(when[column]) // max(steps[waiter], 1)
+            messages = max(messages, round(one.taken / max(steps[waiter], 1)))
+        waited_ns[row] = total_ns(union(*when.values())) // max(steps[waiter], 1)
     return Stages(places, wait_ns, waited_ns, messages)

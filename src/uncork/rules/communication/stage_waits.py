@@ -1,4 +1,4 @@
-"""stage-waits: stages of a pipeline wait in receives until another stage has sent; which, for whom, and why."""
+"""stage-waits: stages of a pipeline wait for each other to send or to take; which, for whom, and for how long."""
 
 import numpy as np
 
@@ -19,7 +19,7 @@ WON_SHARE = 0.75
 
 @rule()
 def stage_waits(collectives: Ranks[Collectives], ledgers: Ranks[StepLedger]) -> Cost | None:
-    """Return the time in receives whose message had not been sent yet, mean over a pipeline's ranks."""
+    """Return how long ranks wait for the other side of their messages, mean over a pipeline."""
     found = pipelines(collectives, [len(one.step_ns) for one in ledgers])
     if not found:
         return None
