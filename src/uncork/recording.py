@@ -140,6 +140,23 @@ class Moments:
 
 
 @dataclass(frozen=True)
+class Paging:
+    """What the system counted of the whole process in a window without a profiler.
+
+    Args:
+        faults: Pages of memory that had to be given to it (minor page faults).
+        system_ns: CPU time that the system took for it.
+        cpu_ns: All its CPU time, the system's included.
+        growth_pages: By how many pages more it held at the end.
+    """
+
+    faults: int
+    system_ns: int
+    cpu_ns: int
+    growth_pages: int
+
+
+@dataclass(frozen=True)
 class Window:
     """One stretch of steps that the recorder observed in one way.
 
@@ -147,11 +164,13 @@ class Window:
         name: ``warmup baseline light deep functions baseline2``, or ``unwatched`` for all steps outside these.
         step_ns: Durations of its steps in ns.
         start_ns: When it began, ns since the epoch; None where nothing says.
+        paging: What the system counted; None where it was not asked.
     """
 
     name: str
     step_ns: tuple[int, ...]
     start_ns: int | None = None
+    paging: Paging | None = None
 
 
 def quiet_window(steps: Mapping[str, int]) -> str:
@@ -210,6 +229,7 @@ class RunInfo:
         step_rule: How steps were found: ``loader optimizer optimizer_in_backward backward inference mark time none``.
         steps_seen: Steps the program made in all.
         windows: What was observed, in order.
+        first_baseline: The first window without a profiler, which a longer one may have replaced among these.
         user_profiler: The program used a profiler of its own, so windows were left out.
         notes: Ids of what went wrong or was left out while recording, each a key of the catalogue ``note.<id>``.
         settings: Figures about model and loader read from the live objects (``num_workers``, ``pin_memory``,
@@ -227,6 +247,7 @@ class RunInfo:
     step_rule: str = "none"
     steps_seen: int = 0
     windows: tuple[Window, ...] = ()
+    first_baseline: Window | None = None
     user_profiler: bool = False
     notes: tuple[str, ...] = ()
     settings: Mapping[str, object] = field(default_factory=dict)

@@ -1,5 +1,6 @@
 """Programs whose recording the tests look into: one per word on the command line."""
 
+import mmap
 import sys
 import time
 
@@ -189,6 +190,18 @@ def huge_silent_steps():
                 for _ in range(500):
                     x = x + 1
         (weight * 2).sum().backward()
+        optimizer.step()
+
+
+def fresh_pages():
+    """Take 4 MiB from the system in each step, touch each of its pages, and give it back."""
+    weight = torch.ones(8, 8, requires_grad=True)
+    optimizer = torch.optim.SGD([weight], lr=0.1)
+    for _ in range(24):
+        optimizer.zero_grad()
+        with mmap.mmap(-1, 4 << 20) as fresh:
+            fresh[:: mmap.PAGESIZE] = bytes((4 << 20) // mmap.PAGESIZE)
+        (weight @ weight).sum().backward()
         optimizer.step()
 
 

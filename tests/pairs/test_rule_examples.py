@@ -60,6 +60,7 @@ PAIRS = {
     "threads_beyond_cores": Pair("cpu-threads-oversubscribed", None),  # likewise
     "large_tensors_in_passes": Pair("bandwidth-bound-operators", 0.6, ("brighten",)),
     "whole_table_updated": Pair("dense-table-gradient", 0.6, ("train",)),
+    "memory_given_back": Pair("memory-given-back", 0.7),
     "zeros_for_gradients": Pair("zero-grad-not-none", None, ("train",)),  # a twentieth of the step
     "sampling_with_graph": Pair("graph-never-used", 0.9, ("forward",)),
     "outputs_kept": Pair("host-memory-growth", None),  # costs memory, not time

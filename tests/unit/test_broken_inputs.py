@@ -104,6 +104,7 @@ def test_a_run_folder_whose_numbers_are_none_is_read_without_them(tmp_path, bad)
     """Windows, devices, sizes, spans, samples and stacks with a number that is none lose that row, and only that."""
     told = {
         "windows": [{"name": "light", "step_ns": [7, bad], "start_ns": bad}, bad],
+        "first_baseline": {"name": "baseline", "step_ns": [7], "faults": bad, "system_ns": 1, "cpu_ns": 1},
         "devices": [{"name": "D", "memory_bytes": bad, "compute_capability": [9, bad]}, bad],
         "modules": {"a": [1, 2, bad], "b": [1, 2, 3]},
         "garbage": {"steps": 1, "steps_ns": 1, "collections": [0, bad]},
@@ -122,6 +123,7 @@ def test_a_run_folder_whose_numbers_are_none_is_read_without_them(tmp_path, bad)
     )
     (recording,) = read(folder)
     assert recording.run.windows[0].step_ns == (7,)
+    assert recording.run.first_baseline.paging is None
     assert recording.devices[0].compute_capability is None
     assert dict(recording.run.modules) == {"b": (1, 2, 3)}
     assert recording.run.garbage is None

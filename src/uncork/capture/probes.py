@@ -48,6 +48,19 @@ class Probe:
         """End the observation and write nothing."""
 
 
+class BaselineProbe(Probe):
+    """No observation, but what the system counts of the whole process anyway, read at either end."""
+
+    def start(self) -> None:
+        """Note where the counts stand."""
+        self._before = _counts()
+
+    def stop(self, path: Path) -> dict[str, int]:
+        """Return how far the counts have gone."""
+        del path
+        return {name: value - self._before[name] for name, value in _counts().items()}
+
+
 class TraceProbe(Probe):
     """torch's profiler: operators, module regions and steps; with `deep` also stacks, shapes and memory.
 
@@ -192,6 +205,25 @@ class FunctionsProbe(Probe):
         """Stop and write nothing; harmless if it is stopped already."""
         if self._profile is not None:
             self._profile.disable()
+
+
+def _counts() -> dict[str, int]:
+    """Return pages that had to be given to this process, its CPU time and its memory; nothing where none is counted."""
+    try:
+        import resource
+
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        with open("/proc/self/statm", "rb") as file:
+            resident_pages = int(file.read().split()[1])
+    except (ImportError, OSError):
+        return {}
+    system_ns = int(used.ru_stime * 1e9)
+    return {
+        "faults": used.ru_minflt,
+        "system_ns": system_ns,
+        "cpu_ns": int(used.ru_utime * 1e9) + system_ns,
+        "growth_pages": resident_pages,
+    }
 
 
 def whole_size(path: Path) -> int:

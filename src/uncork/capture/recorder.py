@@ -388,6 +388,7 @@ class Recorder:
             "step_rule": "time" if self.timed and self.finder.rule == "none" else self.finder.rule,
             "steps_seen": self.finder.seen,
             "windows": [window.to_json() for window in self.schedule.recorded().values()],
+            "first_baseline": self.schedule.first_baseline and self.schedule.first_baseline.to_json(),
             "main_thread": self.thread in (None, threading.main_thread().ident),
         }
         self.journal.write(self.torch, state, fresh=fresh)

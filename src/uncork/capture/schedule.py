@@ -12,7 +12,7 @@ from uncork.capture.budget import FASTEST_PER_NS, Room, Watch
 from uncork.capture.bursts import LOOKED_AT_EVERY, burst_of, unobserved
 from uncork.capture.options import CaptureOptions
 from uncork.capture.plan import Stage
-from uncork.capture.probes import FunctionsProbe, Probe, TraceProbe
+from uncork.capture.probes import BaselineProbe, FunctionsProbe, Probe, TraceProbe
 from uncork.capture.regions import Regions
 from uncork.capture.steps import PACED, StepFinder
 from uncork.capture.windows import FILES, Window
@@ -32,6 +32,7 @@ class Schedule:
     def __init__(self, options: CaptureOptions) -> None:
         self.windows: dict[str, Window] = {}
         self.former: dict[str, Window] = {}
+        self.first_baseline: Window | None = None
         self._rates: dict[str, float] = {}
         self._options = options
         self._ahead: list[Stage] = []
@@ -80,6 +81,8 @@ class Schedule:
         """Take in a window that is over; return the files of windows that it makes worthless."""
         name = window.stage.name
         self.windows[name] = window
+        if name == "baseline" and window.stage.number == 1:
+            self.first_baseline = window  # later ones come after profilers' blocks, which change what malloc keeps
         if name != "light":
             return []
         worthless, self.former = [FILES[one] for one in self.former if one in FILES and one not in self.windows], {}
@@ -161,6 +164,8 @@ class Schedule:
         if name == "deep":
             stacks = self._stacks_fit()
             return TraceProbe(torch, regions.switch, stacks=stacks, shapes=asked.shapes, memory=asked.memory)
+        if name in ("baseline", "baseline2"):
+            return BaselineProbe()
         return FunctionsProbe() if name == "functions" else Probe()
 
     def _steps_are_quick(self) -> bool:

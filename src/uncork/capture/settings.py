@@ -4,6 +4,7 @@ import functools
 import inspect
 import os
 import platform
+import re
 import sys
 import types
 from collections.abc import Callable, Iterable, Mapping
@@ -11,6 +12,13 @@ from typing import Any
 
 from uncork.capture.holdings import distinct, size_bytes
 from uncork.capture.job import this_job
+
+ALLOCATORS = re.compile(r"jemalloc|tcmalloc|mimalloc|hoard|snmalloc|tbbmalloc")
+"""Libraries that take the place of the C library's allocator, by their file's name."""
+KEEPING = ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_", "MALLOC_TOP_PAD_", "MALLOC_MMAP_MAX_")
+"""Variables that say what glibc's allocator keeps (mallopt(3))."""
+TUNED = re.compile(r"glibc\.malloc\.(?:mmap_threshold|trim_threshold|top_pad|mmap_max)=[^:]*")
+"""The same as tunables."""
 
 
 def rank(torch: Any) -> tuple[int, int]:
@@ -40,6 +48,7 @@ def facts(torch: Any, seen: Mapping[str, Any], modules: Mapping[str, Any]) -> di
             **_attempt(lambda: _optimizer([_alive(one) for one in seen.get("optimizers", ())])),
             **_attempt(lambda: _switches(torch)),
             **_attempt(_tracer),
+            **_attempt(_malloc),
         },
     }
     found: dict[str, Any] = {}
@@ -202,6 +211,15 @@ def _tracer() -> dict[str, str]:
         return {"tracer": (getattr(trace, "__module__", None) or type(trace).__module__).partition(".")[0]}
     name = monitoring.get_tool(monitoring.DEBUGGER_ID) if monitoring else None
     return {"tracer": name} if name else {}
+
+
+def _malloc() -> dict[str, Any]:
+    """Return which C library allocates, and what was set before the program began that changes how."""
+    preloaded = re.split(r"[\s:]+", os.environ.get("LD_PRELOAD", ""))
+    names = [os.path.basename(one) for one in preloaded if ALLOCATORS.search(os.path.basename(one))]
+    tuned = TUNED.findall(os.environ.get("GLIBC_TUNABLES", ""))
+    variables = [f"{name}={os.environ[name]}" for name in KEEPING if name in os.environ]
+    return {"libc": os.confstr("CS_GNU_LIBC_VERSION") or "", "malloc": [*names, *variables, *tuned]}
 
 
 def _switches(torch: Any) -> dict[str, Any]:

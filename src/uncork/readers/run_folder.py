@@ -23,6 +23,7 @@ from uncork.recording import (
     Device,
     Flags,
     Moments,
+    Paging,
     Recording,
     RunFolder,
     RunInfo,
@@ -131,20 +132,14 @@ def _rank(home: Path, about: Mapping[str, Any], samples: SampleTable | None, pro
 
 
 def _info(told: Mapping[str, Any], about: Mapping[str, Any], notes: tuple[str, ...]) -> RunInfo:
-    windows = [_mapping(window) for window in _list(told.get("windows"))]
+    first = _mapping(told.get("first_baseline"))
     return RunInfo(
         command=_texts(about.get("command")),
         exit_code=_int(about.get("exit_code")),
         step_rule=str(told.get("step_rule") or "none"),
         steps_seen=_int(told.get("steps_seen")) or 0,
-        windows=tuple(
-            Window(
-                str(window.get("name")),
-                tuple(one for one in map(_int, _list(window.get("step_ns"))) if one is not None),
-                _int(window.get("start_ns")),
-            )
-            for window in windows
-        ),
+        windows=tuple(_window(_mapping(window)) for window in _list(told.get("windows"))),
+        first_baseline=_window(first) if first else None,
         user_profiler=bool(told.get("user_profiler")),
         notes=notes,
         settings=_mapping(told.get("settings")),
@@ -155,6 +150,17 @@ def _info(told: Mapping[str, Any], about: Mapping[str, Any], notes: tuple[str, .
             for path, sizes in _mapping(told.get("modules")).items()
             if len(_list(sizes)) == 3 and None not in map(_int, sizes)
         },
+    )
+
+
+def _window(told: Mapping[str, Any]) -> Window:
+    figures = [_int(told.get(key)) for key in ("faults", "system_ns", "cpu_ns", "growth_pages")]
+    faults, system_ns, cpu_ns, growth_pages = (one or 0 for one in figures)
+    return Window(
+        str(told.get("name")),
+        tuple(one for one in map(_int, _list(told.get("step_ns"))) if one is not None),
+        _int(told.get("start_ns")),
+        None if None in figures else Paging(max(faults, 0), max(system_ns, 0), max(cpu_ns, 0), growth_pages),
     )
 
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 
 from uncork import readers
-from uncork.recording import FunctionTable, Recording, RunInfo, SampleTable, SpanTable, Window
+from uncork.recording import FunctionTable, Paging, Recording, RunInfo, SampleTable, SpanTable, Window
 from uncork.testing.kineto import BASE_NS, FIRST_NS, write_traces
 from uncork.testing.sketch import Sketch, SketchError, nanoseconds, read_sketch
 from uncork.testing.snapshots import byte_size, write_snapshot
 
-_WINDOW = re.compile(r"(\S+) (\d+) x (\S+)")
+_WINDOW = re.compile(r"(\S+) (\d+) x (\S+)(?: (\{.*\}))?")
 _FUNCTION = re.compile(r"(\S+):(\d+) (\S+) (\d+) x (\S+) (\S+)")
 
 
@@ -33,12 +33,13 @@ def _with_recorder(known: Sketch, rank: int, recording: Recording) -> Recording:
     lines = [(word, rest) for only, word, rest in known.extras if only in (None, rank)]
     settings = dict(_setting(rest) for word, rest in lines if word == "setting")
     windows = tuple(_window(rest) for word, rest in lines if word == "window")
+    first = next((window for window in windows if window.name == "baseline"), None)
     functions = [
         _match(_FUNCTION, rest, "FILE:LINE NAME CALLS x SELF TOTAL") for word, rest in lines if word == "function"
     ]
     return replace(
         recording,
-        run=RunInfo(settings=settings, windows=windows) if settings or windows else recording.run,
+        run=RunInfo(settings=settings, windows=windows, first_baseline=first) if settings or windows else recording.run,
         functions=_functions(functions) if functions else recording.functions,
         loader=_loader(known, rank) or recording.loader,
         snapshot=_snapshot(known, rank) or recording.snapshot,
@@ -77,7 +78,8 @@ def _setting(rest: str) -> tuple[str, object]:
 
 def _window(rest: str) -> Window:
     found = _match(_WINDOW, rest, "window NAME N x DURATION")
-    return Window(found[1], (nanoseconds(found[3]),) * int(found[2]))
+    paging = Paging(**json.loads(found[4])) if found[4] else None
+    return Window(found[1], (nanoseconds(found[3]),) * int(found[2]), paging=paging)
 
 
 def _match(pattern: "re.Pattern[str]", text: str, form: str) -> "re.Match[str]":
