@@ -47,6 +47,7 @@ PAIRS = {
     "garbage_collection": Pair("garbage-collection", None),  # a few steps wait long for it
     "attention_by_hand": Pair("unfused-attention", 0.8, ("attend",)),
     "teacher_with_gradients": Pair("unheld-gradients", 0.8, ("forward",)),
+    "doubles_everywhere": Pair("double-precision", 0.8, ("train",)),
     "recomputed_for_nothing": Pair("redundant-recompute", None, ("again",)),  # a seventh of the step
     "no_cache": Pair("missing-kv-cache", 0.7, ("forward",)),
     "rows_in_a_loop": Pair("python-loop-over-tensor", 0.6, ("row_by_row",)),

@@ -353,17 +353,6 @@ def test_the_observer_is_held_against_steps_without_it(steps: dict[str, int], lo
 
 
 @pytest.mark.parametrize(
-    ("others", "ms", "share"),
-    [(20, 40, 0.75), (19, 40, None), (20, 15, None)],  # 10 of 40 ms were seen; too few others; half as long again
-)
-def test_steps_that_nobody_watched_and_that_take_far_longer_are_told(others: int, ms: int, share: float | None) -> None:
-    """The light window has four steps of 10 ms; the steps outside all windows take that many."""
-    windows = (Window("light", (10_000_000,) * 4), Window("unwatched", (ms * 1_000_000,) * others))
-    told = found(replace(sketch(SOUND)[0], run=RunInfo(windows=windows))).get("unlike-others")
-    assert (told and told.share_affected) == share
-
-
-@pytest.mark.parametrize(
     ("between_ms", "steps", "share"),
     [(300, 10, 0.75), (10, 10, None), (300, 4, None)],  # 300 of 400 ms; 10 of 110 ms is under a tenth; too few steps
 )

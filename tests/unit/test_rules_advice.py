@@ -71,6 +71,21 @@ def test_doubles_are_the_first_thing_to_change():
     assert found("dominant-operator", device).advice == ("single", "smaller-product")
 
 
+def test_of_a_device_the_share_of_its_work_in_doubles_counts():
+    """A product in doubles works 6 ms of 10, one in singles 2: three quarters of 8 ms, of which half at most goes."""
+    mm = 'aten::mm {"Input Dims": [[64, 64], [64, 64]], "Input type": ["double", "double"]}'
+    single = mm.replace("double", "float").replace("mm", "bmm")
+    both = f"""device NVIDIA H100
+with shapes
+steps 4 x 10ms
+  main 0ms..1ms {mm} -> stream 7 1ms..7ms dgemm
+  main 1ms..2ms {single} -> stream 7 7ms..9ms sgemm
+"""
+    doubles = found("double-precision", both)
+    assert (doubles.share, doubles.gain.high) == pytest.approx((0.6, 0.3))
+    assert doubles.location.op == "aten::mm"
+
+
 def test_a_short_step_hides_no_loading():
     """Two cores, 9 of 10 ms loading in the main process: the item comes before a worker; with a rest of 5 ms after."""
     text = """

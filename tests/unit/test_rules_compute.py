@@ -82,6 +82,7 @@ def test_the_catalogue_is_there():
         "unfused-attention", "quadratic-attention", "conv-layout-conversions", "cudnn-benchmark-off", "naive-kernel",
         "python-loop-over-tensor", "model-left-on-cpu", "cpu-threads-oversubscribed", "cpu-threads-undersubscribed",
         "training-mode-in-inference", "redundant-recompute", "denormals", "missing-kv-cache", "unheld-gradients",
+        "double-precision",
     }  # fmt: skip
 
 

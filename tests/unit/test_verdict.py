@@ -1,6 +1,7 @@
 """The verdict on ledgers made by hand: class, contributing classes, late ranks, abstention, confidence."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from uncork.measure.step_ledger import StepLedger
 from uncork.measure.waiting import with_waits
 from uncork.pipeline import analyze_recordings
 from uncork.quality import gate
+from uncork.recording import RunInfo, Window
 from uncork.report import finding_texts, from_json, spell, to_json
 from uncork.testing import sketch
 from uncork.verdict import judge
@@ -326,6 +328,18 @@ def test_recorded_steps_a_third_as_long_as_the_others_make_a_verdict_half_as_sur
     steps = [{"compute": 67, "data_loading": 20}] * 4
     whole, part = (verdict(*steps, quality=quality, on_device=False).confidence for quality in ([], seen))
     assert part == pytest.approx(0.5 * whole)
+
+
+@pytest.mark.parametrize(
+    ("others", "ms", "share"),
+    [(20, 40, 0.75), (19, 40, None), (20, 15, None)],  # 10 of 40 ms were seen; too few others; half as long again
+)
+def test_steps_that_nobody_watched_and_that_take_far_longer_are_told(others: int, ms: int, share: float | None) -> None:
+    """The light window has four steps of 10 ms; the steps outside all windows take that many."""
+    windows = (Window("light", (10 * MS,) * 4), Window("unwatched", (ms * MS,) * others))
+    recording = replace(sketch("steps 4 x 10ms\n  main 0ms..9ms aten::mm\n")[0], run=RunInfo(windows=windows))
+    told = {one.id: one for one in gate([measure(recording)], [0])}.get("unlike-others")
+    assert (told and told.share_affected) == share
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import re
 
 from uncork.measure.dominant import Heavy
+from uncork.measure.doubles import is_double
 from uncork.measure.threads import Threads
 
 _ON_DEVICE = {"conv": ("cheaper-convolution",), "gemm": ("smaller-product",), "attention": ("shorter-sequence",)}
@@ -17,17 +18,11 @@ DRAWS = re.compile(r"^aten::(normal|uniform|bernoulli|exponential|random|log_nor
 """Random numbers, which PyTorch draws mostly on one thread of the CPU."""
 ENOUGH_THREADS = 0.5
 """Of the cores: one thread per physical core is what PyTorch takes by itself."""
-DOUBLE = "fp64"
-
-
-def in_double(heavy: Heavy) -> bool:
-    """Return whether an operator computes in double precision, which few models need: single takes half at most."""
-    return DOUBLE in (heavy.operator.precision, heavy.operator.dtype)
 
 
 def on_device(heavy: Heavy) -> tuple[str, ...]:
     """Return the advice for a device, best first; fewer bits and fused attention have rules of their own."""
-    if in_double(heavy):
+    if is_double(heavy.operator):
         return ("single", *_ON_DEVICE.get(heavy.kind, ()))
     short = heavy.ns < LONG_CALL_NS * heavy.operator.calls_per_step
     return (("batch",) if short else ()) + _ON_DEVICE.get(heavy.kind, ()) or ("kernel",)
@@ -37,7 +32,7 @@ def on_host(heavy: Heavy, threads: Threads | None) -> tuple[str, ...]:
     """Return the advice for the CPU, best first; more threads only where there may be cores for them."""
     if DRAWS.match(heavy.operator.name):
         return ("draw-less",)
-    if in_double(heavy):
+    if is_double(heavy.operator):
         return ("single", *(one for one in _ON_HOST.get(heavy.kind, ()) if one not in ("cpu-bf16", "threads")))
     full = threads is not None and threads.threads * threads.ranks >= ENOUGH_THREADS * threads.cores
     return tuple(one for one in _ON_HOST.get(heavy.kind, ("threads",)) if one != "threads" or not full) or ("kernel",)

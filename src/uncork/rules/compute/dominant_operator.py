@@ -8,7 +8,7 @@ from uncork.measure.dominant import Dominant, Heavy
 from uncork.measure.inference import Inference
 from uncork.measure.step_ledger import StepLedger
 from uncork.measure.threads import Threads
-from uncork.rules.heavy import DRAWS, in_double, on_device, on_host
+from uncork.rules.heavy import DRAWS, on_device, on_host
 from uncork.rules.rule import rule
 from uncork.rules.worth import charge, sure
 
@@ -19,8 +19,6 @@ NEXT_SHARE = 0.1
 FEW_SHARE = 0.35
 """Or the largest three together a third: forward and both gradients of the same layers are three operators."""
 FEW_OPERATORS_SHARE = 0.7
-DOUBLE_WON_SHARE = 0.5
-"""Half the bits are half the bytes and twice the numbers per instruction; devices without fp64 units win far more."""
 BUSY_SHARE = 0.85
 """The article's signs of a compute-bound job: few operators over 70 %, utilisation over 85 % (requirement R3.1)."""
 
@@ -71,8 +69,6 @@ def dominant_operator(
 
 def _gain(heavy: Heavy, share: float) -> Gain:
     """Return what a better kernel could give back: the head-room under the roofline; half of it all where unknown."""
-    if in_double(heavy):
-        return Gain(share / 4, share * DOUBLE_WON_SHARE)
     reached = heavy.operator.roofline_share
     if reached is None or heavy.operator.over_peak:
         return Gain(0.0, share / 2)
