@@ -83,14 +83,13 @@ class Loops(Measurement):
 def _functions(parts: Iterable[Operator]) -> dict[Place | None, Place]:
     """Return for each line that is known exactly its function, where that is known too: a loop has several lines."""
     places = {part.place for part in parts if part.place}
+    begins: dict[tuple[str, str], list[Place]] = defaultdict(list)
+    for place in places:
+        if not place.exact:
+            begins[place.file, place.function].append(place)
     found: dict[Place | None, Place] = {}
     for place in places:
-        around = [
-            one
-            for one in places
-            if not one.exact and (one.file, one.function) == (place.file, place.function)
-            if (one.line or 0) <= (place.line or 0)
-        ]
+        around = [one for one in begins[place.file, place.function] if (one.line or 0) <= (place.line or 0)]
         if place.exact and around:
             found[place] = max(around, key=lambda one: one.line or 0)
     return found
