@@ -7,7 +7,7 @@ import pytest
 
 from tests.unit.rule_outcomes import found
 from uncork.measure import MissingEvidence, Rank, Ranks
-from uncork.measure.collectives import Collectives
+from uncork.measure.messages import Messages
 from uncork.measure.stages import Stages, pipelines
 from uncork.testing import sketch
 
@@ -48,13 +48,18 @@ UNEVEN = "\n".join(
 )
 
 
-def of_ranks(text: str) -> Ranks[Collectives]:
+def of_ranks(text: str) -> Ranks[Messages]:
     """Return what each rank of a sketch sends and takes."""
     recordings = sketch(text)
-    return Ranks([Collectives.of(Rank(one, number)) for number, one in enumerate(recordings)], range(len(recordings)))
+    return Ranks([Messages.of(Rank(one, number)) for number, one in enumerate(recordings)], range(len(recordings)))
 
 
-def only(ranks: Ranks[Collectives], steps: int = 3) -> Stages:
+def moved(one: Messages, by_ns: int) -> Messages:
+    """Return the messages of a rank whose clock shows another time."""
+    return replace(one, start_ns=one.start_ns + by_ns, end_ns=one.end_ns + by_ns, alone_ns=one.alone_ns + by_ns)
+
+
+def only(ranks: Ranks[Messages], steps: int = 3) -> Stages:
     """Return the only pipeline among ranks."""
     (stages,) = pipelines(ranks, [steps] * len(ranks))
     return stages
@@ -76,7 +81,7 @@ def test_who_waits_for_whom_is_what_is_sure_of_each_message():
 def test_what_the_clocks_show_does_not_matter(ahead_ns: int):
     """The clock of one rank may be ahead by any time."""
     first, second = of_ranks(UNEVEN)
-    shifted = replace(second, start_ns=second.start_ns + ahead_ns, alone_ns=second.alone_ns + ahead_ns)
+    shifted = moved(second, ahead_ns)
     assert only(Ranks([first, shifted], [0, 1])).wait_ns.tolist() == only(of_ranks(UNEVEN)).wait_ns.tolist()
 
 
@@ -89,16 +94,8 @@ def test_the_order_of_ranks_does_not_matter():
 def test_recordings_that_begin_later_are_matched_from_where_they_fit():
     """Rank 1 lacks the first step: its second step is matched with the second of rank 0, so the rest stays as it is."""
     first, second = of_ranks(UNEVEN)
-    later = second.step > 0
-    cut = replace(
-        second,
-        **{
-            name: getattr(second, name)[later]
-            for name in ("group", "name", "bytes", "start_ns", "dur_ns", "exposed_ns", "stream", "step", "group_size")
-        },
-        peer=second.peer[later],
-        sent=second.sent[later],
-    )
+    names = ("peer", "sent", "start_ns", "end_ns", "inside")
+    cut = replace(second, **{name: getattr(second, name)[4:] for name in names})
     (stages,) = pipelines(Ranks([first, cut], [0, 1]), [3, 2])
     assert stages.wait_ns.tolist() == [[0, 2 * 7_600_000 // 3], [1_900_000, 0]]
 
@@ -149,18 +146,18 @@ def test_a_light_window_knows_peers_from_the_deep_one():
     light = sketch("\n".join(line.split(" {")[0] for line in UNEVEN.splitlines()))
     deep = sketch(UNEVEN)
     told = [
-        Collectives.of(Rank(replace(one, deep=two), place))
+        Messages.of(Rank(replace(one, deep=two), place))
         for place, (one, two) in enumerate(zip(light, deep, strict=True))
     ]
     assert only(Ranks(told, [0, 1])).wait_ns.tolist() == [[0, 7.6 * MS], [1.9 * MS, 0]]
     with pytest.raises(MissingEvidence, match="peers"):
-        pipelines(Ranks([Collectives.of(Rank(one)) for one in light], [0, 1]), [3, 3])
+        pipelines(Ranks([Messages.of(Rank(one)) for one in light], [0, 1]), [3, 3])
 
 
 def test_numbers_within_a_group_are_ranks_only_where_all_groups_number_alike():
     """In a group of ranks 2 and 3 the peer 1 is rank 3, which a CPU's trace does not say."""
     recordings = [replace(one, groups={"0": (0, 1), "1": (2, 3)}) for one in sketch(UNEVEN)]
-    ranks = Ranks([Collectives.of(Rank(one)) for one in recordings], [0, 1])
+    ranks = Ranks([Messages.of(Rank(one)) for one in recordings], [0, 1])
     with pytest.raises(MissingEvidence, match="peers"):
         pipelines(ranks, [3, 3])
 
@@ -176,16 +173,43 @@ def test_regions_of_a_device_name_the_peer_too():
           main 0.4ms..0.5ms nccl:send 0->1 -> stream 20 3ms..4ms {kernel} {{"Collective name": "send", "Dst Rank": 5}}
           main 0.6ms..0.7ms nccl:coalesced -> stream 20 4ms..5ms {kernel}
     """)
-    assert one.peer.tolist() == [1, 2, 5, -1]
-    assert one.sent.tolist() == [True, False, True, False]
+    assert one.peer.tolist() == [1, 2, 5]
+    assert one.sent.tolist() == [True, False, True]
+    assert one.unknown == 1
+
+
+def test_messages_gathered_into_one_kernel_come_before_its_launch():
+    """``batch_isend_irecv`` records each call, then launches one kernel for all since the kernel before."""
+    send, take = (f'{{"Collective name": "{way}", "{key} Rank": 1}}' for way, key in (("send", "Dst"), ("recv", "Src")))
+    reduction = '{"Collective name": "allreduce"}'
+    (one,) = of_ranks(f"""
+        device NVIDIA A100-SXM4-80GB
+        steps 1 x 10ms
+          main op 0ms..0.1ms record_param_comms {take}
+          main 0.2ms..0.3ms nccl:coalesced -> stream 20 1ms..2ms ncclDevKernel_SendRecv
+          main op 0.4ms..0.5ms record_param_comms {send}
+          main op 0.5ms..0.6ms record_param_comms {take}
+          main op 0.6ms..0.7ms record_param_comms {reduction} -> stream 22 1ms..2ms ncclDevKernel_AllReduce
+          main 0.7ms..0.8ms nccl:coalesced -> stream 20 2ms..4ms ncclDevKernel_SendRecv
+          main op 0.8ms..0.9ms record_param_comms {send} -> stream 20 4ms..5ms ncclDevKernel_SendRecv
+    """)
+    assert one.sent.tolist() == [False, True, False, True]
+    assert one.peer.tolist() == [1] * 4
+    assert ((one.end_ns - one.start_ns) // MS).tolist() == [1, 2, 2, 1]
+    assert one.unknown == 0
 
 
 def test_messages_in_one_direction_make_no_pipeline_and_impossible_ones_no_clock():
-    """Without answers nothing bounds a clock; a message that arrives before it is sent both ways is no pair."""
+    """Without answers nothing bounds a clock; messages that would arrive before they are sent, both ways, do not fit.
+
+    Rank 0 would take 12 ms, and rank 1 would take 5 ms, before the other has sent.
+    """
     first, second = of_ranks(UNEVEN)
-    one_way = Ranks([replace(first, peer=np.where(first.sent, first.peer, -1)), second], [0, 1])
-    assert pipelines(one_way, [3, 3]) == []
-    early = replace(second, dur_ns=np.where(second.sent, second.dur_ns, 0), start_ns=second.start_ns - 10 * MS)
-    late = replace(first, dur_ns=np.zeros_like(first.dur_ns), start_ns=first.start_ns - 5 * MS * ~first.sent)
+    answers = second.sent
+    names = ("peer", "sent", "start_ns", "end_ns", "inside")
+    silent = replace(second, **{name: getattr(second, name)[~answers] for name in names})
+    assert pipelines(Ranks([first, silent], [0, 1]), [3, 3]) == []
+    early = replace(second, end_ns=np.where(answers, second.end_ns, second.end_ns - 5 * MS))
+    sooner = replace(first, end_ns=np.where(first.sent, first.end_ns, first.end_ns - 12 * MS))
     with pytest.raises(MissingEvidence, match="clocks"):
-        pipelines(Ranks([late, early], [0, 1]), [3, 3])
+        pipelines(Ranks([sooner, early], [0, 1]), [3, 3])

@@ -5,7 +5,7 @@ Axes of the functions over ranks: matched collectives × ranks.
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -13,10 +13,9 @@ import numpy.typing as npt
 
 from uncork.events import EventTable, Kind
 from uncork.inputs import Args
-from uncork.intervals import Intervals, covered_ns, intersect, intervals
+from uncork.intervals import covered_ns
 from uncork.kernels import CLASSES
 from uncork.measure import Measurement, MissingEvidence, Rank
-from uncork.measure.peers import peers_on_device, peers_on_host
 from uncork.records import dataclass
 from uncork.timeline import Timeline
 
@@ -74,9 +73,6 @@ class Collectives(Measurement):
         stream: Number of the stream (device) or thread (host).
         step: Step in which it starts, counted from the recording's first mark, -1 for outside.
         group_size: Ranks of its group, 0 where the recording does not say.
-        peer: Rank that a message goes to or comes from; -1 for collectives, and where the recording does not say.
-        sent: Whether it is a message that this rank sends, bool.
-        alone_ns: When messages pass and nothing else works, merged intervals on the rank's own clock.
         first_step: Steps left out as warm-up before the ledger's first.
     """
 
@@ -91,30 +87,25 @@ class Collectives(Measurement):
     stream: IntArray
     step: IntArray
     group_size: IntArray
-    peer: IntArray
-    sent: BoolArray
-    alone_ns: Intervals
     first_step: int = 0
 
     @classmethod
     def of(cls, rank: Rank) -> "Collectives":
         """Return the collectives of a rank; raises `MissingEvidence` where it has none."""
         timeline = rank.timeline
-        groups = rank.recording.groups.values()
-        found = _on_device(timeline, groups) if len(timeline.device) else _on_host(timeline, groups)
+        found = _on_device(timeline) if len(timeline.device) else _on_host(timeline)
         if not len(timeline.device) and rank.deep is not timeline:
-            found = _with_what_knows(found, timeline, _on_host(rank.deep, groups), rank.deep)
+            found = _with_sizes_of(found, timeline, rank.deep)
         if not len(found.start_ns):
             raise MissingEvidence("collectives")
         steps = timeline.steps
         step = steps.at(found.start_ns)
         step[step >= 0] += len(steps.left_out_ns)
         exposed = rank.ledger.intervals.get("comm", np.empty((0, 2), np.int64))
-        spoken, group = _coded(found.group)
+        groups, group = _coded(found.group)
         names, name = _coded(found.name)
-        messages = found.peer >= 0
         return cls(
-            groups=spoken,
+            groups=groups,
             names=names,
             group=group,
             name=name,
@@ -125,9 +116,6 @@ class Collectives(Measurement):
             stream=found.track,
             step=step,
             group_size=found.group_size,
-            peer=found.peer,
-            sent=found.sent,
-            alone_ns=intersect(exposed, intervals(found.start_ns[messages], found.end_ns[messages])),
             first_step=len(steps.left_out_ns),
         )
 
@@ -147,14 +135,22 @@ class _Found:
     group: list[str]
     bytes: IntArray
     group_size: IntArray
-    peer: IntArray
-    sent: BoolArray
 
 
-def _on_device(timeline: Timeline, groups: Iterable[Sequence[int]]) -> _Found:
+def rows_of(timeline: Timeline) -> IntArray:
+    """Return the places of the collectives among the device's work, or without a device their rows of the table."""
+    if len(timeline.device):
+        wanted = (timeline.kernel_class == CLASSES.index("comm")) & (timeline.device.kind == Kind.KERNEL)
+        return np.flatnonzero(wanted)
+    table = timeline.events
+    rows = np.flatnonzero(table.name_is(_CPU_BACKEND, Kind.USER_ANNOTATION, Kind.CPU_OP))
+    return rows[np.argsort(table.ts_ns[rows], kind="stable")]
+
+
+def _on_device(timeline: Timeline) -> _Found:
     """Return the collectives among the kernels."""
     table, device, host = timeline.events, timeline.device, timeline.host
-    rows = np.flatnonzero((timeline.kernel_class == CLASSES.index("comm")) & (device.kind == Kind.KERNEL))
+    rows = rows_of(timeline)
     told = _told_by(timeline, device.launch[rows])
     facts = np.where((table.texts("Collective name")[device.row[rows]] >= 0) | (told < 0), device.row[rows], told)
     region = host.ancestor_where(timeline.named(_REGION, Kind.CPU_OP, Kind.USER_ANNOTATION), device.launch[rows])
@@ -168,26 +164,21 @@ def _on_device(timeline: Timeline, groups: Iterable[Sequence[int]]) -> _Found:
         spoken=table.name[speaks],
     )
     shaped = _shaped_bytes(table, speaks, table.names(device.row[rows]))
-    peer, sent = peers_on_device(table, facts, speaks, groups)
-    return replace(found, bytes=np.where(found.bytes < 0, shaped, found.bytes), peer=peer, sent=sent)
+    return replace(found, bytes=np.where(found.bytes < 0, shaped, found.bytes))
 
 
-def _on_host(timeline: Timeline, groups: Iterable[Sequence[int]]) -> _Found:
+def _on_host(timeline: Timeline) -> _Found:
     """Return the collectives that a CPU backend makes: its regions, on whatever thread."""
-    table = timeline.events
-    rows = np.flatnonzero(table.name_is(_CPU_BACKEND, Kind.USER_ANNOTATION, Kind.CPU_OP))
-    rows = rows[np.argsort(table.ts_ns[rows], kind="stable")]
-    peer, sent, start_ns = peers_on_host(table, rows, groups)
+    table, rows = timeline.events, rows_of(timeline)
     found = _described(
         table,
-        start_ns=start_ns,
+        start_ns=table.ts_ns[rows],
         end_ns=table.end_ns[rows],
         track=table.track[rows].astype(np.int64),
         facts=rows,
         spoken=table.name[rows],
     )
-    sizes = np.where(found.bytes < 0, _input_bytes(table, rows, found.name), found.bytes)
-    return replace(found, bytes=sizes, peer=peer, sent=sent)
+    return replace(found, bytes=np.where(found.bytes < 0, _input_bytes(table, rows, found.name), found.bytes))
 
 
 def _input_bytes(table: EventTable, rows: IntArray, names: Sequence[str]) -> IntArray:
@@ -209,15 +200,15 @@ def _tensor_bytes(dims: object, types: object) -> int:
         return 0
 
 
-def _with_what_knows(found: _Found, timeline: Timeline, told: _Found, deep: Timeline) -> _Found:
-    """Return collectives with the sizes and peers that another window knows, in steps with the same collectives."""
-    known = dict(_by_step(told, deep))
-    sizes, peer = found.bytes.copy(), found.peer.copy()
+def _with_sizes_of(found: _Found, timeline: Timeline, deep: Timeline) -> _Found:
+    """Return collectives with the sizes that another window of the run knows, in steps with the same collectives."""
+    told = _on_host(deep)
+    known = {names: told.bytes[places] for names, places in _by_step(told, deep)}
+    sizes = found.bytes.copy()
     for names, places in _by_step(found, timeline):
         if names in known:
-            sizes[places] = np.where(sizes[places] < 0, told.bytes[known[names]], sizes[places])
-            peer[places] = np.where(peer[places] < 0, told.peer[known[names]], peer[places])
-    return replace(found, bytes=sizes, peer=peer)
+            sizes[places] = np.where(sizes[places] < 0, known[names], sizes[places])
+    return replace(found, bytes=sizes)
 
 
 def _by_step(found: _Found, timeline: Timeline) -> Iterator[tuple[tuple[str, ...], IntArray]]:
@@ -268,8 +259,6 @@ def _described(
         group=[" ".join(text(int(one)) for one in both if one >= 0) for both in zip(group, members, strict=True)],
         bytes=np.where((elements > 0) & (width > 0), elements * width, -1),
         group_size=table.ints("Group size", missing=0)[facts],
-        peer=np.full(len(facts), -1, np.int64),
-        sent=np.zeros(len(facts), bool),
     )
 
 

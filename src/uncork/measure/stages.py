@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from uncork.intervals import Intervals, intersect, intervals, subtract, total_ns, union
 from uncork.measure import MissingEvidence, Ranks
-from uncork.measure.collectives import UNMATCHED, Collectives
 from uncork.measure.matching import first_alike
+from uncork.measure.messages import Messages
 from uncork.records import dataclass
 
 IntArray = npt.NDArray[np.int64]
@@ -61,20 +61,20 @@ class Stages:
         return (len(self.places) - 1) / (self.messages + len(self.places) - 1)
 
 
-def pipelines(ranks: Ranks[Collectives], steps: Sequence[int]) -> list[Stages]:
+def pipelines(ranks: Ranks[Messages], steps: Sequence[int]) -> list[Stages]:
     """Return the pipelines among the ranks; raises `MissingEvidence` where nothing shows who waits for whom.
 
     Args:
         ranks: What each rank sends and takes.
         steps: Steps of each rank's recording.
     """
-    if not any(UNMATCHED & {*one.names} for one in ranks):
+    if not any(len(one) or one.unknown for one in ranks):
         return []
     if len(ranks) < 2:
         raise MissingEvidence("ranks")
-    peers = {(one, other) for one, values in enumerate(ranks) for other in _places(values, ranks.numbers)}
-    if not peers:
+    if any(one.unknown for one in ranks):  # else the n-th that is known would not be the n-th
         raise MissingEvidence("peers")
+    peers = {(one, other) for one, values in enumerate(ranks) for other in _places(values, ranks.numbers)}
     both = sorted((one, other) for one, other in peers if one < other and (other, one) in peers)
     ways = {pair: (_paired(ranks, *pair), _paired(ranks, *reversed(pair))) for pair in both}
     ways = {pair: (there, back) for pair, (there, back) in ways.items() if len(there[0]) and len(back[0])}
@@ -86,19 +86,17 @@ def pipelines(ranks: Ranks[Collectives], steps: Sequence[int]) -> list[Stages]:
     return [_stages(places, waits, steps) for places in _joined(waits)]
 
 
-def _places(one: Collectives, numbers: Sequence[int]) -> list[int]:
+def _places(one: Messages, numbers: Sequence[int]) -> list[int]:
     """Return the places of the ranks that a rank exchanges messages with."""
     return [numbers.index(int(peer)) for peer in np.unique(one.peer) if peer in numbers]
 
 
-def _of_pair(
-    ranks: Ranks[Collectives], pair: tuple[int, int], there: _Rows, back: _Rows
-) -> dict[tuple[int, int], _Waits]:
+def _of_pair(ranks: Ranks[Messages], pair: tuple[int, int], there: _Rows, back: _Rows) -> dict[tuple[int, int], _Waits]:
     """Return the waits of two ranks for each other; none where their clocks cannot be compared."""
     one, other = (ranks[place] for place in pair)
     # No message takes less than nothing: the quickest one each way bounds how far the taker's clock is ahead.
-    quickest_there = int((_ends(other)[there[1]] - one.start_ns[there[0]]).min())
-    quickest_back = int((_ends(one)[back[1]] - other.start_ns[back[0]]).min())
+    quickest_there = int((other.end_ns[there[1]] - one.start_ns[there[0]]).min())
+    quickest_back = int((one.end_ns[back[1]] - other.start_ns[back[0]]).min())
     if quickest_there + quickest_back < 0:
         return {}
     one_at, other_at = one.start_ns - quickest_back, other.start_ns - quickest_there
@@ -106,44 +104,34 @@ def _of_pair(
         pair: _Waits(
             _until(one, back[1], other_at[back[0]]),
             _until(one, there[0], other_at[there[1]]),
-            int(_in_steps(one)[back[1]].sum()),
+            int(one.inside[back[1]].sum()),
         ),
         pair[::-1]: _Waits(
             _until(other, there[1], one_at[there[0]]),
             _until(other, back[0], one_at[back[1]]),
-            int(_in_steps(other)[there[1]].sum()),
+            int(other.inside[there[1]].sum()),
         ),
     }
 
 
-def _paired(ranks: Ranks[Collectives], sender: int, taker: int) -> _Rows:
+def _paired(ranks: Ranks[Messages], sender: int, taker: int) -> _Rows:
     """Return the messages from one rank to another."""
     gives, takes = ranks[sender], ranks[taker]
     sent = np.flatnonzero(gives.sent & (gives.peer == ranks.numbers[taker]))
     taken = np.flatnonzero(~takes.sent & (takes.peer == ranks.numbers[sender]))
     count = min(len(sent), len(taken))
     if count and len(sent) > count:
-        sent = sent[first_alike(gives.start_ns[sent], _ends(takes)[taken]) :]
+        sent = sent[first_alike(gives.start_ns[sent], takes.end_ns[taken]) :]
     elif count:
-        taken = taken[first_alike(_ends(takes)[taken], gives.start_ns[sent]) :]
+        taken = taken[first_alike(takes.end_ns[taken], gives.start_ns[sent]) :]
     return sent[:count], taken[:count]
 
 
-def _ends(one: Collectives) -> IntArray:
-    ends: IntArray = one.start_ns + one.dur_ns
-    return ends
-
-
-def _until(one: Collectives, rows: IntArray, there_ns: IntArray) -> Intervals:
+def _until(one: Messages, rows: IntArray, there_ns: IntArray) -> Intervals:
     """Return when a rank's messages wait in its steps, given when the other rank is there at the earliest."""
-    inside = _in_steps(one)[rows]
+    inside = one.inside[rows]
     rows, there_ns = rows[inside], there_ns[inside]
-    return intersect(one.alone_ns, intervals(one.start_ns[rows], np.minimum(there_ns, _ends(one)[rows])))
-
-
-def _in_steps(one: Collectives) -> npt.NDArray[np.bool_]:
-    inside: npt.NDArray[np.bool_] = one.step >= 0
-    return inside if inside.any() else ~inside
+    return intersect(one.alone_ns, intervals(one.start_ns[rows], np.minimum(there_ns, one.end_ns[rows])))
 
 
 def _joined(waits: Iterable[tuple[int, int]]) -> list[tuple[int, ...]]:

@@ -4,7 +4,7 @@ import numpy as np
 
 from uncork.findings import Cost, Evidence, Gain, Location
 from uncork.measure import Ranks
-from uncork.measure.collectives import Collectives
+from uncork.measure.messages import Messages
 from uncork.measure.stages import Stages, pipelines
 from uncork.measure.step_ledger import StepLedger
 from uncork.rules.rule import rule
@@ -18,9 +18,9 @@ WON_SHARE = 0.75
 
 
 @rule()
-def stage_waits(collectives: Ranks[Collectives], ledgers: Ranks[StepLedger]) -> Cost | None:
+def stage_waits(messages: Ranks[Messages], ledgers: Ranks[StepLedger]) -> Cost | None:
     """Return how long ranks wait for the other side of their messages, mean over a pipeline."""
-    found = pipelines(collectives, [len(one.step_ns) for one in ledgers])
+    found = pipelines(messages, [len(one.step_ns) for one in ledgers])
     if not found:
         return None
     stages = max(found, key=lambda one: float(one.waited_ns.mean()))
