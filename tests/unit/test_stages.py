@@ -8,7 +8,7 @@ import pytest
 from tests.unit.rule_outcomes import found
 from uncork.measure import MissingEvidence, Rank, Ranks
 from uncork.measure.messages import Messages
-from uncork.measure.stages import Stages, pipelines
+from uncork.measure.stages import Stages, pipelines, without_partner
 from uncork.testing import sketch
 
 MS = 1_000_000
@@ -75,6 +75,14 @@ def test_who_waits_for_whom_is_what_is_sure_of_each_message():
     assert stages.waited_ns.tolist() == [7.6 * MS, 1.9 * MS]
     assert stages.messages == 2
     assert stages.least_share == pytest.approx(1 / 3)
+
+
+def test_messages_without_a_partner_are_counted():
+    """Twelve messages of two ranks find each other; of a rank whose partner is not here, or unknown, none does."""
+    ranks = of_ranks(UNEVEN)
+    assert without_partner(ranks) == 0
+    assert without_partner(Ranks([ranks[0]], [0])) == 12
+    assert without_partner(Ranks([ranks[0], replace(ranks[1], unknown=1)], [0, 1])) == 25
 
 
 @pytest.mark.parametrize("ahead_ns", [-3_000_000_123, 777, 60 * 1_000 * MS])

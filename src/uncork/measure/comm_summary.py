@@ -9,6 +9,8 @@ import numpy.typing as npt
 from uncork.measure import Measured, Ranks, present
 from uncork.measure.collectives import Collectives, bus_factor
 from uncork.measure.matching import Matched, match
+from uncork.measure.messages import Messages
+from uncork.measure.stages import without_partner
 from uncork.measure.step_ledger import StepLedger
 from uncork.measure.waiting import lateness
 from uncork.quantiles import median
@@ -43,7 +45,7 @@ def comm_summary(measured: Sequence[Measured], numbers: Sequence[int]) -> dict[s
         "kinds": _kinds(matched, steps),
         "transfer_known": True,
         "matched": len(matched),
-        "unmatched": matched.unmatched,
+        "unmatched": matched.unmatched + without_partner(_messages(measured, numbers)),
         "late_ranks": sorted(late.ranks),
         "wait_share": late.wait_share,
         "by_rank": [
@@ -51,6 +53,16 @@ def comm_summary(measured: Sequence[Measured], numbers: Sequence[int]) -> dict[s
             for place, rank in enumerate(ranks)
         ],
     }
+
+
+def _messages(measured: Sequence[Measured], numbers: Sequence[int]) -> Ranks[Messages]:
+    """Return what the ranks send to one another."""
+    found = {
+        number: one
+        for number, each in zip(numbers, measured, strict=True)
+        if isinstance(one := each.get(Messages), Messages)
+    }
+    return Ranks(tuple(found.values()), tuple(found))
 
 
 def _kinds_of_one(one: Collectives) -> list[Mapping[str, Any]]:

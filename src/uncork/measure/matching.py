@@ -31,7 +31,7 @@ class Matched:
         dur_ns: Duration on each rank, -1 where the rank takes no part, int64 (matched, ranks).
         exposed_ns: The exposed part of it, int64 (matched, ranks).
         start_ns: Start on each rank's own clock, int64 (matched, ranks).
-        unmatched: Collectives that have no partner in the recordings.
+        unmatched: Collectives that have no partner in the recordings; messages between two ranks are none.
     """
 
     name: tuple[str, ...]
@@ -113,7 +113,9 @@ def match(ranks: Ranks[Collectives]) -> Matched:
     unmatched = 0
     for (_, name), found in places.items():
         count = min(len(rows) for rows in found.values())
-        if len(found) < 2 or name in UNMATCHED:
+        if name in UNMATCHED:
+            continue
+        if len(found) < 2:
             unmatched += sum(len(rows) for rows in found.values())
             continue
         unmatched += sum(len(rows) - count for rows in found.values())

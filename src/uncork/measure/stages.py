@@ -86,6 +86,15 @@ def pipelines(ranks: Ranks[Messages], steps: Sequence[int]) -> list[Stages]:
     return [_stages(places, waits, steps) for places in _joined(waits)]
 
 
+def without_partner(ranks: Ranks[Messages]) -> int:
+    """Return how many messages have no partner in the recordings; none has where it is not known whom they are for."""
+    every = sum(len(one) + one.unknown for one in ranks)
+    if any(one.unknown for one in ranks):
+        return every
+    ways = ((one, other) for one, values in enumerate(ranks) for other in _places(values, ranks.numbers))
+    return every - 2 * sum(len(_paired(ranks, one, other)[0]) for one, other in ways)
+
+
 def _places(one: Messages, numbers: Sequence[int]) -> list[int]:
     """Return the places of the ranks that a rank exchanges messages with."""
     return [numbers.index(int(peer)) for peer in np.unique(one.peer) if peer in numbers]
