@@ -319,6 +319,18 @@ steps 4 x 10ms
     assert finding(report, "python-loop-over-tensor").cost_ns_per_step == 4_790_000
 
 
+def test_of_a_module_without_lines_only_what_is_called_about_as_often_is_its_loop():
+    """240 x 10 µs of taking out, and their part of the 2190 µs between 280 calls; the 40 others may be anything."""
+    report = report_of("""
+steps 4 x 10ms
+  main region 0ms..9ms nn.Module: Net
+  main 0us..10us x240 every 20us aten::select
+  main 10us..15us x40 every 120us aten::any
+""")
+    cost_ns = finding(report, "python-loop-over-tensor").cost_ns_per_step
+    assert cost_ns == pytest.approx(2_400_000 + 2_190_000 * 240 / 280, abs=1)
+
+
 def test_a_loop_in_a_backward_function_costs_what_that_function_takes():
     """A node of 9 ms calls 200 operators for 2 ms of it: 201 calls share its 9 ms, and 200 of them are the loop's."""
     report = report_of("""

@@ -14,9 +14,9 @@ from uncork.records import dataclass
 _TAKING_OUT = frozenset({"aten::select", "aten::unbind", "aten::item", "aten::index"})
 """What ``tensor[i]`` and ``for row in tensor`` call."""
 LEAST_CALLS_PER_TAKE = 0.1
-"""What a place calls less often is not in its loop: a turn may take several pieces, and have a condition inside."""
-LEAST_MODEL_CALLS_PER_TAKE = 0.5
-"""A model that is called for each piece, or for each two of them."""
+"""What a function calls less often is not in its loop: a turn may take several pieces, and have a condition inside."""
+LEAST_OF_MODULE_PER_TAKE = 0.5
+"""The same where only a module is known, which does other things besides; and of a model that is called for pieces."""
 
 
 @dataclass(frozen=True)
@@ -59,10 +59,11 @@ class Loops(Measurement):
         most, phase = max(takes, key=lambda key: takes[key], default=(None, "forward"))
         turns = takes.get((most, phase), 0.0)
         taking = [part for part in places[most, phase] if _takes(part)]
-        parts = _in_loop(places[most, phase], turns * LEAST_CALLS_PER_TAKE)
-        again = _in_loop(places[most, "backward"], turns * LEAST_CALLS_PER_TAKE) if phase == "forward" else []
+        in_turns = turns * (LEAST_CALLS_PER_TAKE if isinstance(most, Place) else LEAST_OF_MODULE_PER_TAKE)
+        parts = _in_loop(places[most, phase], in_turns)
+        again = _in_loop(places[most, "backward"], in_turns) if phase == "forward" else []
         model = []
-        least = LEAST_MODEL_CALLS_PER_TAKE
+        least = LEAST_OF_MODULE_PER_TAKE
         if turns and least <= _model_calls(rank) / turns <= 1 / least:
             inside = [part for key in places if key[0] != most for part in places[key] if part.module]
             model = _in_loop(inside, turns * least)
