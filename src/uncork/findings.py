@@ -216,7 +216,7 @@ class Verdict:
         late_ranks: Ranks the others wait for.
         would_be_wrong_if: What would overturn it.
         evidence: The source articles' thresholds, class by class (`uncork.reading_rules`).
-        disagreements: Classes whose thresholds hold though the ledger does not name them, and why.
+        disagreements: What seems to speak for another class (thresholds, a larger cause or finding), and why not.
     """
 
     bottleneck: Bottleneck

@@ -22,6 +22,7 @@ from uncork.report import Report
 from uncork.rules import assess
 from uncork.sections import ledger_section, memory_section, run_section, tables_section, views_section
 from uncork.verdict import judge
+from uncork.wording import larger_elsewhere
 
 Progress = Callable[[int, int, str], None]
 
@@ -79,8 +80,9 @@ def conclude(measured: Sequence[Measured]) -> Report:
     steady_ns = usual_ns - sum(entry.ns_per_step for entry in entries if entry.cause in OUTSIDE)
     findings, not_assessed, clear = assess(usual, numbers, steady_ns, lacks(measured, quality))
     verdict = replace(judge(measured, numbers, findings, quality), evidence=class_evidence(measured))
+    larger = larger_elsewhere(verdict, {entry.cause: entry.share for entry in ledger}, findings)
     return Report(
-        verdict=replace(verdict, disagreements=disagreements(verdict)),
+        verdict=replace(verdict, disagreements=disagreements(verdict) + larger),
         ledger=ledger,
         findings=tuple(findings),
         not_assessed=tuple(not_assessed),

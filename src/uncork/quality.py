@@ -1,6 +1,7 @@
 """The quality gate: what a recording cannot carry is said before any verdict; ids are those of the manual."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -77,7 +78,10 @@ UNLIKE_RATIO = 1.5
 ENOUGH_OTHERS = 20
 """Steps that many times as long as the recorded ones, where there are enough of them, hold something else besides."""
 
-_LACKS = {"device-data-missing": "device", "lost-events": "complete"}
+ONLY_LOADING = 0.95
+"""A piece of a step that waits for its batch this much (labelled traces: up to 0.85) ends before it came."""
+
+_LACKS = {"device-data-missing": "device", "lost-events": "complete", "step-cut": "whole_step"}
 """What forbids a verdict → what is missing for every share of a step."""
 
 Check = Callable[[RecordingQuality, Facts], Quality | None]
@@ -94,6 +98,8 @@ def gate(measured: Sequence[Measured], numbers: Sequence[int], earlier: int = 0)
     per_rank = [list(_of_rank(one)) for one in measured]
     found = [_over_ranks(name, per_rank) for name in dict.fromkeys(one.id for rank in per_rank for one in rank)]
     found.extend(_of_job(measured, numbers))
+    if min((one.share("data_loading") for one in present(measured, StepLedger)), default=0.0) > ONLY_LOADING:
+        found = [replace(one, severity=BLOCKING) if one.id == "step-cut" else one for one in found]
     if earlier:
         found.append(Quality("earlier-recordings", WARNING, earlier / (earlier + len(measured)), {"earlier": earlier}))
     return sorted(found, key=lambda one: SEVERITIES.index(one.severity))

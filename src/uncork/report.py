@@ -131,8 +131,9 @@ class Report:
         if self.verdict.summary.id != "verdict.undetermined.unsure":
             return []
         lacks = Counter(what for lack in self.not_assessed if self.applies(lack) for what in lack.missing)
-        lacks.setdefault("longer", 0)  # more steps make any answer surer
-        return list(dict.fromkeys(self.how_to_record(what, lang) for what, _ in lacks.most_common()))
+        lacks.setdefault("longer", 0)  # more steps make any answer surer, and it says how to mark them
+        asked = [what for what, _ in lacks.most_common() if what in _SURER]
+        return list(dict.fromkeys(self.how_to_record(what, lang) for what in asked))
 
     def how_to_record(self, what: str, lang: str) -> str:
         """Return what to do so that the next recording has something; in the words of `uncork run` for its own."""
@@ -140,11 +141,27 @@ class Report:
 
     def record_key(self, what: str) -> str:
         """Return the catalogue's key of what `how_to_record` says."""
-        of_run = f"record.{what}.run"
-        return of_run if self.run.get("format") == "run" and of_run in catalogue("en") else f"record.{what}"
+        return self._of_run(f"record.{what}")
+
+    def how_to_mend(self, issue: Quality, lang: str) -> str:
+        """Return what to do about what limits the recording; in the words of `uncork run` for its own."""
+        return say(lang, self._of_run(f"quality.{issue.id}.fix"), issue.params)
+
+    def _of_run(self, key: str) -> str:
+        of_run = f"{key}.run"
+        return of_run if self.run.get("format") == "run" and of_run in catalogue("en") else key
+
+    @property
+    def nothing_found(self) -> str:
+        """Return the catalogue's key of what is said where no rule found anything."""
+        if not self.clear:
+            return "ui.no_rule_looked"
+        return "ui.cannot_tell" if self.verdict.bottleneck is Bottleneck.UNDETERMINED else "ui.no_findings"
 
 
 _NEEDS_DEVICE = frozenset({"device", "device_model", "runtime", "snapshot", "history"})
+_SURER = frozenset({"complete", "device", "functions", "host", "loader", "longer", "ranks", "shapes", "stacks"})
+"""What a verdict is made of, so that with more of it one is surer; the other lacks keep single rules from looking."""
 _NEEDS_RANKS = frozenset({"collectives", "ranks", "sizes"})
 
 
@@ -174,7 +191,7 @@ def to_json(report: Report, lang: str = "en") -> Json:
                 "id": issue.id,
                 "severity": issue.severity,
                 "message": say(lang, f"quality.{issue.id}", issue.params),
-                "fix": say(lang, f"quality.{issue.id}.fix", issue.params),
+                "fix": report.how_to_mend(issue, lang),
                 "share_affected": issue.share_affected,
                 "params": dict(issue.params),
             }

@@ -1,8 +1,8 @@
 """What a verdict says: its sentence with figures, and what would overturn it, as messages of the catalogue."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from uncork.findings import Bottleneck, Message, Quality
+from uncork.findings import CLASSES, Bottleneck, Finding, Message, Quality, Verdict
 from uncork.ledger import CAUSES
 from uncork.measure.step_ledger import StepLedger
 
@@ -42,6 +42,28 @@ def summary(ledgers: Sequence[StepLedger], main: Bottleneck, late: Sequence[int]
     if main is Bottleneck.COMPUTE and place == "cpu":
         largest = "compute"
     return Message(f"verdict.{main.value}.{_SENTENCE.get(largest, largest)}.{place}", params)
+
+
+def larger_elsewhere(verdict: Verdict, spent: Mapping[str, float], findings: Sequence[Finding]) -> tuple[Message, ...]:
+    """Return why a cause or a finding of another class is no reason for another verdict, where it is the largest.
+
+    Args:
+        verdict: What is said.
+        spent: Cause → share of a step.
+        findings: Worth most first.
+    """
+    main = verdict.bottleneck
+    if main not in CLASSES or verdict.late_ranks:  # why a late rank comes first is said in its sentence
+        return ()
+    told = []
+    largest = max((cause for cause in spent if CAUSES[cause].bottleneck), key=lambda cause: spent[cause], default=None)
+    if largest is not None and largest not in _CAUSES_OF[main]:
+        told.append(Message("verdict.larger_cause", {"cause": f"@cause.{largest}", "cause_share": spent[largest]}))
+    first = findings[0].bottleneck if findings else main
+    if first in CLASSES and first is not main:
+        params = {"other": f"@class.{first.value}", "main": f"@class.{main.value}"}
+        told.append(Message("verdict.larger_finding", params))
+    return tuple(told)
 
 
 def late_key(late: Sequence[int]) -> str:

@@ -12,8 +12,6 @@ from tests.unit.reports import starved_report
 from uncork.events import IntArray
 from uncork.findings import Location, NotAssessed
 from uncork.measure import MissingEvidence, Rank
-from uncork.measure.step_ledger import StepLedger
-from uncork.measure.views.by_frames import by_frames
 from uncork.measure.views.flame_view import FlameView, parents, with_children
 from uncork.measure.views.lanes import _sublanes
 from uncork.measure.views.names import Names, category, printable
@@ -160,33 +158,6 @@ def test_where_even_three_steps_are_too_many_the_longest_events_are_shown(monkey
     (note,) = meta["left_out"]  # type: ignore[misc]
     assert note["id"] == "page.timeline.longest_only"  # type: ignore[index]
     assert 2 * MS <= note["params"]["least_ns"] <= 6 * MS  # type: ignore[index]
-
-
-def test_frames_of_the_deep_window_name_the_longest_gaps() -> None:
-    """Gaps of 2 and 6 ms in each step of 10; in a deep window 12 of 20 ms are Python's: 12 of both steps' 16 are told.
-
-    The two gaps of 6 ms take them up; those of 2 stay unexplained. Without frames elsewhere nothing is named.
-    """
-    (light,) = sketch("steps 2 x 10ms\n  main 0ms..1ms aten::mm\n  main 3ms..4ms aten::mm\n")
-    (deep,) = sketch("with stacks\nsteps 1 x 20ms\n  main 0ms..20ms train.py(8): main\n  main 0ms..8ms aten::mm\n")
-    ledger, notes = by_frames(Rank(replace(light, deep=deep)))
-    assert notes == [{"id": "page.timeline.told.py_stack"}]
-    assert np.diff(ledger.intervals["py_stack"]).ravel().tolist() == [6 * MS, 6 * MS]
-    assert np.diff(ledger.intervals["unexplained"]).ravel().tolist() == [2 * MS, 2 * MS]
-    assert by_frames(Rank(light))[1] == []
-
-
-def test_operators_on_large_tensors_do_not_cost_the_timeline() -> None:
-    """Additions of 3 × 16 MiB are memory-bound, a cause that only the step ledger knows; gaps still get names."""
-    add = 'aten::add {"Input Dims": [[4194304], [4194304]], "Input type": ["float", "float"]}'
-    (light,) = sketch(f"steps 2 x 10ms\n  main 0ms..2ms {add}\n")
-    (deep,) = sketch(f"with stacks shapes\nsteps 1 x 20ms\n  main 0ms..20ms train.py(8): main\n  main 0ms..2ms {add}\n")
-    rank = Rank(replace(light, deep=deep))
-    assert "bandwidth" in rank.made(StepLedger).causes
-    assert "bandwidth" not in rank.ledger.causes
-    assert by_frames(rank)[1] == [{"id": "page.timeline.told.py_stack"}]
-    meta, _ = unpack(TimelineView.of(rank).block)
-    assert meta["left_out"] == [{"id": "page.timeline.told.py_stack"}]
 
 
 def test_a_block_never_outgrows_its_room(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,14 +63,6 @@ def test_each_fault_is_named(name: str, change: tuple[str, str]) -> None:
     assert name in quality(SOUND.replace(*change))
 
 
-def test_a_step_that_was_cut_is_not_told_to_be_unmarked() -> None:
-    """The recorder knows the steps; one of too many operators was cut inside, which `uncork run` again cannot mend."""
-    (unmarked,) = sketch(SOUND.replace("steps 4 x 10ms", "steps 4 x 10ms unmarked"))
-    assert "step-cut" not in found(replace(unmarked, run=RunInfo()))
-    told = found(replace(unmarked, run=RunInfo(notes=("window-cut",))))
-    assert ("step-cut" in told, "no-steps" in told) == (True, False)
-
-
 def test_launches_without_any_device_record_forbid_a_verdict() -> None:
     """An idle device is not concluded from records that are missing."""
     said = quality(SOUND.replace("aten::mm -> stream 7 5.1ms..9ms ampere_sgemm", "cudaLaunchKernel"))

@@ -1,11 +1,16 @@
 """The source articles' reading rules: each threshold beside the measured value, and the ledger decides."""
 
+import json
+from dataclasses import replace
+
 import pytest
 
-from uncork.findings import Bottleneck
+from tests.unit.reports import starved_report
+from uncork.findings import Bottleneck, Message, Verdict
 from uncork.pipeline import analyze_recordings
-from uncork.report import spell
+from uncork.report import dumps, from_json, spell
 from uncork.testing import sketch
+from uncork.wording import larger_elsewhere
 
 
 def lines(text):
@@ -105,6 +110,43 @@ def test_thresholds_that_hold_without_the_ledger_are_explained():
     assert found["compute", "top_compute_share"][1]
     (sentence,) = report.verdict.disagreements
     assert "not what a step waits for" in spell(sentence, "en")
+
+
+K01 = (
+    DEVICE + "steps 5 x 10ms\n"
+    "  main 0ms..3ms enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__\n"
+    "  main 3ms..3.1ms aten::mm -> stream 7 3ms..7ms ampere_sgemm_128x64_tn\n"
+    "  main 9.8ms..9.9ms cudaDeviceSynchronize\n"
+)
+
+
+def test_a_larger_cause_of_another_class_is_explained():
+    """Products take 4 of 10 ms and could give back half; waiting for data takes 3 and could go: that is said."""
+    report, _ = lines(K01)
+    assert report.verdict.bottleneck is Bottleneck.DATA_LOADING
+    assert report.ledger[0].cause == "gemm"
+    (told,) = [one for one in report.verdict.disagreements if one.id == "verdict.larger_cause"]
+    assert "(matrix products, convolutions, attention, 40 %)" in spell(told, "en")
+    assert from_json(json.loads(dumps(report))).verdict.disagreements == report.verdict.disagreements
+
+
+@pytest.mark.parametrize(
+    ("largest", "first", "told"),
+    [
+        ("data_loading", Bottleneck.DATA_LOADING, []),
+        ("gemm", Bottleneck.DATA_LOADING, ["verdict.larger_cause"]),
+        ("unexplained", Bottleneck.NONE, []),  # neither is of a class
+        ("py_prep", Bottleneck.COMPUTE, ["verdict.larger_finding"]),
+    ],
+)
+def test_what_is_larger_than_the_verdict_is_told_only_where_it_is_of_another_class(largest, first, told):
+    """The largest cause and the first finding each have a sentence of their own; with late ranks there is none."""
+    finding = replace(starved_report().findings[0], bottleneck=first)
+    spent = {"data_loading": 0.3, "gemm": 0.1, largest: 0.4}
+    verdict = Verdict(Bottleneck.DATA_LOADING, 0.7, 0.3, Message("verdict.none"))
+    assert [one.id for one in larger_elsewhere(verdict, spent, [finding])] == told
+    assert larger_elsewhere(replace(verdict, late_ranks=(1,)), spent, [finding]) == ()
+    assert larger_elsewhere(verdict, {}, []) == ()
 
 
 def test_r3_6_used_well_is_a_verdict_and_not_a_fault():

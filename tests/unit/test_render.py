@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.reports import starved_report
 from uncork.errors import UsageError
-from uncork.findings import Bottleneck, Gain, Message, Quality
+from uncork.findings import Bottleneck, Gain, Message, NotAssessed, Quality, Verdict
 from uncork.locale import say
 from uncork.pipeline import analyze_recordings
 from uncork.render import Options, renderers
@@ -188,8 +188,23 @@ def test_an_answer_too_uncertain_lists_what_to_record(form: str, lang: str, head
     assert how in text
     assert "schedule(wait=1, warmup=1, active=3)" in text
     assert unsure.to_record(lang)[-1] == unsure.how_to_record("longer", lang)
+    unasked = tuple(NotAssessed(what, (what,)) for what in ("few_steps", "page_faults"))
+    assert replace(unsure, not_assessed=(*unsure.not_assessed, *unasked)).to_record(lang) == unsure.to_record(lang)
     assert heading not in renderers()["terminal"](sure, Options(lang=lang))
     assert sure.to_record(lang) == []
+
+
+@pytest.mark.parametrize("form", ["terminal", "markdown", "html"])
+def test_how_sure_an_abstention_is_is_not_said(form: str):
+    """“Cannot know” beside “confidence 90 %” contradicts itself; a verdict has its confidence in every form."""
+    sure = starved_report()
+    summary = Message("verdict.undetermined.no-timeline")
+    unknown = replace(sure, findings=(), verdict=Verdict(Bottleneck.UNDETERMINED, 0.9, 0.0, summary))
+    told = [renderers()[form](one, Options(lang="en", width=120)) for one in (sure, unknown)]
+    assert ["confidence " in text.partition('id="page-data"')[0] for text in told] == [True, False]
+    assert unknown.nothing_found == "ui.cannot_tell"
+    assert replace(unknown, clear=()).nothing_found == "ui.no_rule_looked"
+    assert sure.nothing_found == "ui.no_findings"
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])

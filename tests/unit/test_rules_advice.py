@@ -45,6 +45,9 @@ def test_what_to_record_is_said_in_the_words_of_the_tool_that_recorded():
     mine = replace(report, run={**report.run, "format": "run"})
     assert "--no-stack" in mine.how_to_record("stacks", "en")
     assert "with_stack" not in str(to_json(mine)["not_assessed"])
+    fixes = [{one["id"]: one["fix"] for one in to_json(two)["quality"]}["no-stacks"] for two in (report, mine)]
+    assert ["with_stack" in fix for fix in fixes] == [True, False]
+    assert "--no-stack" in fixes[1]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from html import escape
 from importlib import resources
 from typing import Any
 
-from uncork.findings import Evidence, Finding, Location
+from uncork.findings import Bottleneck, Evidence, Finding, Location, Verdict
 from uncork.locale import say
 from uncork.measure.views.names import printable
 from uncork.render.about_run import notes
@@ -67,15 +67,8 @@ def _verdict(report: Report, lang: str) -> Iterator[str]:
     name = say(lang, f"class.{verdict.bottleneck.value}")
     yield f'<section class="answer"><p class="badge {verdict.bottleneck.value}">{shown(name)}</p>'
     yield f"<h1>{shown(spell(verdict.summary, lang))}</h1>"
-    percent = round(verdict.confidence * 100)
-    yield '<p class="confidence"><span class="meter" aria-hidden="true"><svg width="90" height="8">'
-    yield '<rect width="90" height="8" rx="4" class="track"/>'
-    yield f'<rect width="{percent * 0.9:.0f}" height="8" rx="4"/></svg></span> '
-    yield shown(say(lang, "ui.confidence", {"confidence_share": verdict.confidence}))
-    if verdict.contributing:
-        names = say(lang, "ui.and").join(say(lang, f"class.{one.value}") for one in verdict.contributing)
-        yield f" · {shown(say(lang, 'ui.contributing', {'classes': names}))}"
-    yield "</p>"
+    if verdict.bottleneck is not Bottleneck.UNDETERMINED:
+        yield from _confidence(verdict, lang)
     if verdict.would_be_wrong_if:
         yield f'<div class="wrong"><h2>{shown(say(lang, "ui.wrong_if"))}</h2><ul>'
         yield from (f"<li>{shown(spell(one, lang))}</li>" for one in verdict.would_be_wrong_if)
@@ -86,6 +79,18 @@ def _verdict(report: Report, lang: str) -> Iterator[str]:
         yield "</ul></div>"
     yield from _thresholds(report, lang)
     yield "</section>"
+
+
+def _confidence(verdict: Verdict, lang: str) -> Iterator[str]:
+    percent = round(verdict.confidence * 100)
+    yield '<p class="confidence"><span class="meter" aria-hidden="true"><svg width="90" height="8">'
+    yield '<rect width="90" height="8" rx="4" class="track"/>'
+    yield f'<rect width="{percent * 0.9:.0f}" height="8" rx="4"/></svg></span> '
+    yield shown(say(lang, "ui.confidence", {"confidence_share": verdict.confidence}))
+    if verdict.contributing:
+        names = say(lang, "ui.and").join(say(lang, f"class.{one.value}") for one in verdict.contributing)
+        yield f" · {shown(say(lang, 'ui.contributing', {'classes': names}))}"
+    yield "</p>"
 
 
 def _thresholds(report: Report, lang: str) -> Iterator[str]:
@@ -175,7 +180,7 @@ def _quality(report: Report, lang: str) -> Iterator[str]:
         return
     yield f'<ul class="quality" aria-label="{shown(say(lang, "page.quality"))}">'
     for issue in issues:
-        message, fix = (say(lang, f"quality.{issue.id}{end}", issue.params) for end in ("", ".fix"))
+        message, fix = say(lang, f"quality.{issue.id}", issue.params), report.how_to_mend(issue, lang)
         yield f"<li><b>!</b> {prose(message)} <span>{prose(fix)}</span></li>"
     for note in noted:
         yield f"<li><b>·</b> <span>{prose(note)}</span></li>"
@@ -184,7 +189,7 @@ def _quality(report: Report, lang: str) -> Iterator[str]:
 
 def _findings(report: Report, lang: str) -> Iterator[str]:
     if not report.findings:
-        yield f'<p class="nothing">{shown(say(lang, "ui.no_findings" if report.clear else "ui.no_rule_looked"))}</p>'
+        yield f'<p class="nothing">{shown(say(lang, report.nothing_found))}</p>'
         return
     yield f'<h2 class="change">{shown(say(lang, "ui.what_to_change"))}</h2><ol class="findings">'
     for number, finding in enumerate(report.findings[:_MOST_OPEN]):

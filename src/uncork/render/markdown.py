@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from uncork.findings import Bottleneck
 from uncork.locale import say
 from uncork.render import Options
 from uncork.render.about_run import notes
@@ -23,7 +24,8 @@ def _lines(report: Report, options: Options) -> Iterator[str]:
     sentence = escape(spell(verdict.summary, lang))
     yield f"### {say(lang, f'class.{verdict.bottleneck.value}')}: {sentence}"
     yield ""
-    yield say(lang, "ui.confidence", {"confidence_share": verdict.confidence})
+    if verdict.bottleneck is not Bottleneck.UNDETERMINED:
+        yield say(lang, "ui.confidence", {"confidence_share": verdict.confidence})
     for issue in report.quality:
         if issue.severity != "info":
             yield f"- ⚠ {escape(say(lang, f'quality.{issue.id}', issue.params))}"

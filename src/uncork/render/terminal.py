@@ -67,6 +67,9 @@ def _parts(report: Report, options: Options) -> Iterator[RenderableType]:
     if report.ledger:
         yield ""
         yield from _ledger(report, options)
+    yield from (
+        Padding(Text(spell(one, options.lang), style="dim"), (0, 0, 0, 2)) for one in report.verdict.disagreements
+    )
     if report.memory:
         yield from memory_parts(report.memory, options)
     yield ""
@@ -94,7 +97,9 @@ def _headline(report: Report, options: Options) -> RenderableType:
 
 def _facts(report: Report, options: Options) -> Text:
     lang, run = options.lang, report.run
-    facts = [say(lang, "ui.confidence", {"confidence_share": report.verdict.confidence})]
+    facts = []
+    if report.verdict.bottleneck is not Bottleneck.UNDETERMINED:  # that nothing can be known is no answer to be sure of
+        facts.append(say(lang, "ui.confidence", {"confidence_share": report.verdict.confidence}))
     if report.verdict.contributing:
         names = say(lang, "ui.comma").join(say(lang, f"class.{one.value}") for one in report.verdict.contributing)
         facts.append(say(lang, "ui.contributing", {"classes": names}))
@@ -122,7 +127,7 @@ def _quality(report: Report, options: Options) -> Iterator[RenderableType]:
             continue
         text = Text("! ", style="bold yellow")
         text.append(say(options.lang, f"quality.{issue.id}", issue.params), style="yellow")
-        text.append(" " + say(options.lang, f"quality.{issue.id}.fix", issue.params), style="dim")
+        text.append(" " + report.how_to_mend(issue, options.lang), style="dim")
         yield text
     for note in notes(report, options.lang):
         yield Text(f"· {note}", style="dim")
@@ -163,7 +168,7 @@ def _ledger(report: Report, options: Options) -> Iterator[RenderableType]:
 def _findings(report: Report, options: Options) -> Iterator[RenderableType]:
     lang = options.lang
     if not report.findings:
-        yield Text(say(lang, "ui.no_findings" if report.clear else "ui.no_rule_looked"), style="bold")
+        yield Text(say(lang, report.nothing_found), style="bold")
         return
     yield Text(say(lang, "ui.what_to_change"), style="bold")
     most = len(report.findings) if options.verbose else _MOST_FINDINGS
@@ -216,11 +221,8 @@ def _evidence(finding: Finding, lang: str) -> Iterator[Text]:
 
 
 def _thresholds(report: Report, options: Options) -> Iterator[RenderableType]:
-    """Yield where the usual thresholds would mislead; with -v, all of them beside what was measured."""
+    """Yield, with -v, the usual thresholds beside what was measured."""
     lang = options.lang
-    for sentence in report.verdict.disagreements:
-        yield ""
-        yield Text(spell(sentence, lang), style="dim")
     if not options.verbose or not report.verdict.evidence:
         return
     yield ""

@@ -1,13 +1,15 @@
-"""By frames: what unexplained stretches of a recording without frames were, as the recorder's deep window tells."""
+"""By frames and by sizes: what stretches of a recording without either were, as the recorder's deep window tells."""
 
 from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 
-from uncork.intervals import union
+from uncork.events import Kind
+from uncork.intervals import intersect, intervals, subtract, union
 from uncork.ledger import Ledger
-from uncork.measure import Rank
+from uncork.measure import MissingEvidence, Rank
+from uncork.measure.host_bandwidth import HostBandwidth
 from uncork.measure.step_ledger import FRAME_CAUSES, StepLedger
 
 MOSTLY = 0.5
@@ -23,7 +25,7 @@ def by_frames(rank: Rank) -> tuple[Ledger, list[Note]]:
     The step ledger knows how much of a step a cause takes, from frames of other steps, but not where: the longest
     stretches, up to that time, are the likeliest.
     """
-    ledger = rank.ledger
+    ledger = _by_sizes(rank)
     spans = ledger.intervals.get("unexplained")
     if rank.deep is rank.timeline or spans is None or not len(spans):
         return ledger, []
@@ -45,3 +47,19 @@ def by_frames(rank: Rank) -> tuple[Ledger, list[Note]]:
     parts = [spans[named]] if known is None else [known, spans[named]]
     found = {**ledger.intervals, cause: union(*parts), "unexplained": spans[~named]}
     return replace(ledger, intervals=found), [{"id": f"page.timeline.told.{cause}"}]
+
+
+def _by_sizes(rank: Rank) -> Ledger:
+    """Return a rank's ledger with operators that mostly move large tensors as memory-bound, as its step ledger does."""
+    ledger = rank.ledger
+    try:
+        names = rank.made(HostBandwidth).names
+    except MissingEvidence:
+        return ledger
+    host, large = rank.timeline.host, rank.timeline.named(names, Kind.CPU_OP)
+    computing = ledger.intervals.get("compute")
+    if computing is None or not large.any():
+        return ledger
+    moving = intersect(computing, intervals(host.start_ns[large], host.end_ns[large]))
+    found = {**ledger.intervals, "compute": subtract(computing, moving), "bandwidth": moving}
+    return replace(ledger, intervals=found)
