@@ -36,13 +36,18 @@ class Cycle:
         self.withdrawn = 0
         self._closed = self._since_choice = 0
 
-    def add(self, key: int) -> bool:
-        """Return whether this update closes a step."""
+    def add(self, key: int, *, begins: bool = False) -> bool:
+        """Return whether this update closes a step.
+
+        Args:
+            key: The optimiser's.
+            begins: It was built after updates of all others: steps of its own, and no part of theirs.
+        """
         self.withdrawn = 0
         self.history.append(key)
         del self.history[:-HISTORY]
         if key not in self.known:
-            return self._learn_from(key)
+            return self._learn_from(key, begins=begins)
         self.current.append(key)
         if self.anchor is not None:
             self._since_choice += 1
@@ -61,11 +66,12 @@ class Cycle:
             self._closed += 1
         return closes
 
-    def _learn_from(self, key: int) -> bool:
+    def _learn_from(self, key: int, *, begins: bool) -> bool:
         """Take in an optimiser that was not seen before: what came since the last relearning is one period."""
         self.known.add(key)
-        self.pattern = self.pattern * self._closed + self.current + [key] if self._closed <= WITHDRAWN_MOST else [key]
-        self.withdrawn = self._closed if self._closed <= WITHDRAWN_MOST else 0
+        is_part = not begins and self._closed <= WITHDRAWN_MOST
+        self.pattern = self.pattern * self._closed + self.current + [key] if is_part else [key]
+        self.withdrawn = self._closed if is_part else 0
         self.current, self._closed, self.anchor, self.broken = [], 1, None, 0
         return True
 

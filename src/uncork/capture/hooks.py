@@ -14,10 +14,8 @@ from typing import Any
 
 from uncork.capture.imports import AfterImport
 from uncork.capture.recorder import Recorder
+from uncork.capture.roles import MOST_OPTIMIZERS, Roles
 from uncork.records import dataclass
-
-MOST_OPTIMIZERS = 1024
-"""Optimisers remembered: some programs have one per parameter, others build one per task for ever."""
 
 
 class Depth(threading.local):
@@ -49,6 +47,7 @@ class Patches:
         compiling: Whether torch.compile traces the code that runs.
         updates: How deep a thread is in updates: optimisers may step others, and scalers do.
         in_backward: Where a thread is with respect to backward.
+        roles: What each optimiser is in the loop.
     """
 
     torch: Any
@@ -57,6 +56,7 @@ class Patches:
     compiling: Callable[[], bool]
     updates: Depth = field(default_factory=Depth)
     in_backward: InBackward = field(default_factory=InBackward)
+    roles: Roles = field(default_factory=Roles)
 
     def run_as_python(self, *functions: Any) -> None:
         """Keep torch.compile from compiling frames of ours where it meets them between two of the program's."""
@@ -69,14 +69,15 @@ class Patches:
         for code in codes:
             dynamo.skip_code(code)
 
-    def updated(self, key: int) -> None:
+    def updated(self, optimizer: Any) -> None:
         """Tell the recorder of one update (an optimiser's step, or an attempt that a scaler skipped)."""
         if self.in_backward.depth:
             self.in_backward.updated = True
             return
         self.count_holdings()
         if self.recorder.finder.rule != "mark" and self.recorder.is_ours():
-            self.recorder.take(self.recorder.finder.update(key))
+            key, begins = self.roles.of(optimizer)
+            self.recorder.take(self.recorder.finder.update(key, begins=begins))
 
     def count_holdings(self) -> None:
         """Count what each module holds where gradients and state are both there, in a step that nobody measures."""
@@ -161,7 +162,9 @@ def _hook_optimizers(patches: Patches, late: list[Any]) -> None:
     def wrap(optimizer: Any) -> None:
         recorder.journal.seen["optimizers"].append(weakref.ref(optimizer))
         del recorder.journal.seen["optimizers"][:-MOST_OPTIMIZERS]
-        recorder.take(recorder.finder.optimizer_built())
+        patches.roles.built(optimizer)
+        if recorder.is_ours():
+            recorder.take(recorder.finder.optimizer_built())
         step_of_class = type(optimizer).step
         if getattr(step_of_class, "_uncork", False):
             return
@@ -176,7 +179,7 @@ def _hook_optimizers(patches: Patches, late: list[Any]) -> None:
             finally:
                 updates.value -= 1
                 if updates.value == 0:
-                    recorder.guard(lambda: patches.updated(id(self)))
+                    recorder.guard(lambda: patches.updated(self))
 
         step.hooked = step._uncork = True  # type: ignore[attr-defined]
         # A compiled ``optimizer.step`` runs ours as plain Python and compiles torch's below it, as without us.
@@ -203,7 +206,7 @@ def _hook_scaler(patches: Patches) -> None:
         finally:
             updates.value -= 1
             if updates.value == 0:
-                recorder.guard(lambda: patches.updated(id(optimizer)))
+                recorder.guard(lambda: patches.updated(optimizer))
 
     scaler_class.step = step
 

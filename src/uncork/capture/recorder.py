@@ -105,6 +105,9 @@ class Recorder:
             return
         if action is Action.RESTART:
             self._restart()
+        elif action is Action.PART and self.window is not None and self.schedule.parts(self.window):
+            self.marks.strike()
+            self._end_window()
         elif action is Action.CLOSE:
             if self.thread is None:
                 self.thread = threading.get_ident()

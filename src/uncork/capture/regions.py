@@ -52,12 +52,13 @@ class Regions:
     def _learn(self, root: Any) -> None:
         """Walk an unknown module once: the walk of an outermost module names everything below it.
 
-        Paths below a second root (a discriminator, say) carry its class, so that no two modules share a name.
+        Paths below a second root (a discriminator, say) carry its class, so that no two modules share a name; once the
+        first is gone (each fold builds its own), the next takes its place.
         """
         inside = list(root.named_modules())
         first = self._first() if self._first is not None else None
         around = first is not None and any(module is first for _, module in inside)  # a part was met alone before
-        below = type(root).__name__ + "." if self._first is not None and not around else ""
+        below = type(root).__name__ + "." if first is not None and not around else ""
         if not below:
             self._first = weakref.ref(root)
         for path, module in inside:

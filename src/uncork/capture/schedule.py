@@ -152,6 +152,15 @@ class Schedule:
         self._ahead.insert(0, replace(stage, most=most, least=min(stage.least, most)))
         return True
 
+    def parts(self, window: Window) -> bool:
+        """Return whether a window may not go on in another training; one that saw too little will come once more."""
+        stage = window.stage
+        if stage.name in ("warmup", "settle"):
+            return False
+        if len(window.step_ns) < min(stage.most, STEPS_TO_COMPARE):
+            self._ahead.insert(0, stage)
+        return True
+
     def drops_stacks(self, name: str) -> bool:
         """Return whether a deep window goes without the stacks that were asked for."""
         return name == "deep" and self._options.stacks and not self._stacks_fit()

@@ -6,6 +6,9 @@ from uncork.capture.cycle import Cycle
 
 LOADER_PATIENCE = 8
 """Closed update cycles without a fetch after which the loader no longer counts as driving the loop."""
+TRAINING_LEAST = 4
+"""Steps between two built optimisers that make the second one the begin of another training (a fold, a trial, a phase);
+where one is built for every step or two, building it is part of the step."""
 BACKWARD_PATIENCE = 16
 """Backward passes without an update after which the program's updates count as its own (no torch.optim)."""
 
@@ -23,6 +26,8 @@ class Action(Enum):
     """What ran since the last boundary was no step (validation, set-up): the step begins here."""
     RESTART = 3
     """The steps found so far were not the loop (a check before training): begin again."""
+    PART = 4
+    """The loop ends here, and another like it will begin: no window may reach into it."""
 
 
 class StepFinder:
@@ -41,14 +46,15 @@ class StepFinder:
         self.burst = 1
         self.started = False
         self._updates = self._backwards = 0
-        self._trains = self._updated = False
+        self._trains = self._updated = self._begins = False
+        self._seen_when_built = 0
         self._fetched = self._generated = False
         self._cycles_without_fetch = self._streak = self._in_burst = 0
 
     @property
     def wants_forwards(self) -> bool:
         """Return whether outermost forward calls may still be boundaries."""
-        return not (self._trains or self._fetched or self._generated)
+        return self._begins or not (self._trains or self._fetched or self._generated)
 
     @property
     def step_is_open(self) -> bool:
@@ -78,12 +84,12 @@ class StepFinder:
             return self._move()
         return Action.NOTHING
 
-    def update(self, key: int, kind: str = "optimizer") -> Action:
-        """Return what the exit of an optimiser's step (or a scaler's attempt) means."""
+    def update(self, key: int, kind: str = "optimizer", *, begins: bool = False) -> Action:
+        """Return what the exit of an optimiser's step (or a scaler's attempt) means; `begins` as in `Cycle.add`."""
         restart = Action.NOTHING if self._trains else self._train()
-        self._updated = True
+        self._updated, self._begins = True, False
         self._updates += 1
-        closes = self.cycle.add(key)
+        closes = self.cycle.add(key, begins=begins)
         if restart is Action.RESTART:
             return restart
         if self.cycle.withdrawn and self.rule == kind:
@@ -120,6 +126,7 @@ class StepFinder:
     def backward(self, *, updated_inside: bool, in_update: bool = False) -> Action:
         """Return what the exit of the outermost backward means; one in an optimiser's closure is part of its update."""
         restart = Action.NOTHING if self._trains else self._train()
+        self._begins = False
         if in_update:
             return restart
         self._backwards += 1
@@ -138,10 +145,18 @@ class StepFinder:
         if self.rule == "backward":
             self._reset()
             return Action.RESTART
-        return Action.NOTHING
+        since, self._seen_when_built = self.seen - self._seen_when_built, self.seen
+        if since < TRAINING_LEAST or self.rule not in (*PACED, "loader"):
+            return Action.NOTHING
+        self.seen += self.step_is_open
+        self._updates = self._backwards = 0
+        self._begins = self.rule in PACED
+        return Action.PART
 
     def forward(self) -> Action:
-        """Return what the entry of the outermost module call means."""
+        """Return what the entry of the outermost module call means; until a training's first backward it begins it."""
+        if self._begins:
+            return self._move()
         return self._inference() if self.wants_forwards else Action.NOTHING
 
     def generate(self) -> Action:
@@ -186,5 +201,6 @@ class StepFinder:
 
     def _reset(self) -> None:
         self.seen, self.rule, self.started = 0, "none", True
+        self._seen_when_built, self._begins = 0, False
         self.cycle = Cycle()
         self.gather(1, 0)
