@@ -18,15 +18,11 @@ def parts_of_functions(table: FunctionTable) -> list[Row]:
     A function's part is its total time without what other functions of the user take below it; what libraries do
     for it is split by stage along the edges, by the share each callee has of its caller.
     """
-    fetch = [
-        place
-        for place, name in enumerate(table.name)
-        if name == "fetch" and table.file[place].replace("\\", "/").endswith("torch/utils/data/_utils/fetch.py")
-    ]
+    fetch = fetches(table)
     total = int(table.total_ns[fetch].sum())
     if not fetch or not total:
         return []
-    graph = _Graph(table)
+    graph = CallGraph(table)
     rows: list[Row] = []
     for place in graph.users_below(fetch):
         file, line, name = table.file[place], int(table.line[place]), table.name[place]
@@ -35,7 +31,16 @@ def parts_of_functions(table: FunctionTable) -> list[Row]:
     return rows
 
 
-class _Graph:
+def fetches(table: FunctionTable) -> list[int]:
+    """Return the functions with which a loader reads items."""
+    return [
+        place
+        for place, name in enumerate(table.name)
+        if name == "fetch" and table.file[place].replace("\\", "/").endswith("torch/utils/data/_utils/fetch.py")
+    ]
+
+
+class CallGraph:
     """Who calls whom, and for how long.
 
     Args:

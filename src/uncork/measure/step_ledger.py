@@ -1,22 +1,24 @@
 """StepLedger: where each step's time went, cause by cause."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from uncork.intervals import covered_ns
-from uncork.ledger import OUTSIDE, Ledger
+from uncork.ledger import OUTSIDE
 from uncork.measure import Measurement, Rank
 from uncork.measure.host_bandwidth import memory_bound_share
+from uncork.measure.host_pieces import has_frames
+from uncork.measure.profiled import python_shares
 from uncork.quantiles import median
 from uncork.records import dataclass
 
 IntArray = npt.NDArray[np.int64]
 
 FRAME_CAUSES = ("py_prep", "io", "py_stack")
-"""Causes that only Python frames can tell; without them such a gap is unexplained."""
+"""Causes that only Python frames can tell, or cProfile; without them such a gap is unexplained."""
 
 
 STALL_RATIO = 3
@@ -59,9 +61,9 @@ class StepLedger(Measurement):
         if len(steps) == 1:
             bounds = np.linspace(*rank.timeline.window, PARTS + 1).astype(np.int64)
             part_ns = np.array([covered_ns(taken, bounds[:-1], bounds[1:]) for taken in ledger.intervals.values()])
-        if rank.deep is not rank.timeline:
-            ns = _with_frames(ledger.causes, ns, rank.deep_ledger)
-            part_ns = None if part_ns is None else _with_frames(ledger.causes, part_ns, rank.deep_ledger)
+        if told := _python_told(rank):
+            ns = _with_python(ledger.causes, ns, told)
+            part_ns = None if part_ns is None else _with_python(ledger.causes, part_ns, told)
         causes, share = ledger.causes, memory_bound_share(rank)
         if share:
             # The names of operators do not tell large tensors from small ones; sizes do.
@@ -129,21 +131,35 @@ def _split(causes: tuple[str, ...], known: IntArray, share: float) -> IntArray:
     return np.concatenate([ns, bound[None]])
 
 
-def _with_frames(causes: tuple[str, ...], known: IntArray, deep: Ledger) -> IntArray:
-    """Return times by cause with the unexplained gaps given to what the frames of another recording show.
+def _python_told(rank: Rank) -> dict[str, float]:
+    """Return the share of the step by cause that Python frames of another recording show, else cProfile."""
+    functions = rank.recording.functions
+    if has_frames(rank.deep) or functions is None:
+        if rank.deep is rank.timeline:
+            return {}
+        deep = rank.deep_ledger
+        step_ns = int(deep.step_ns.sum())
+        told = {cause: int(deep.ns[deep.causes.index(cause)].sum()) for cause in FRAME_CAUSES if cause in deep.causes}
+        return {cause: ns / step_ns for cause, ns in told.items()} if step_ns and any(told.values()) else {}
+    if rank.recording.run is None:
+        return {}  # a profile of a whole program says nothing of its steps
+    own, prepares = sum(python_shares(functions).values(), np.zeros(2)).tolist()
+    return {"py_stack": own, "py_prep": prepares} if own + prepares > 0 else {}
 
-    Frames slow Python down, so the share of the step that it takes there is the most that moves; the rest stays
-    unexplained.
+
+def _with_python(causes: tuple[str, ...], known: IntArray, told: Mapping[str, float]) -> IntArray:
+    """Return times by cause with the unexplained gaps given to what another recording shows of Python.
+
+    Frames and cProfile slow Python down, so the share of the step that it takes there is the most that moves; the rest
+    stays unexplained.
     """
     ns = known.copy()
-    told = {cause: int(deep.ns[deep.causes.index(cause)].sum()) for cause in FRAME_CAUSES if cause in deep.causes}
-    deep_ns, known_ns = int(deep.step_ns.sum()), sum(told.values())
-    if not deep_ns or not known_ns or "unexplained" not in causes:
+    if "unexplained" not in causes:
         return ns
-    unexplained = causes.index("unexplained")
-    moves = np.minimum(ns[unexplained], (ns.sum(axis=0) * (known_ns / deep_ns)).astype(np.int64))
-    for cause, told_ns in told.items():
-        part = (moves * (told_ns / known_ns)).astype(np.int64)
+    whole, unexplained = sum(told.values()), causes.index("unexplained")
+    moves = np.minimum(ns[unexplained], (ns.sum(axis=0) * whole).astype(np.int64))
+    for cause, share in told.items():
+        part = (moves * (share / whole)).astype(np.int64)
         ns[causes.index(cause)] += part
         ns[unexplained] -= part
     return ns

@@ -5,7 +5,7 @@ from dataclasses import replace
 from uncork.findings import Cost, Evidence, Gain
 from uncork.measure import Ranks
 from uncork.measure.host_pieces import where
-from uncork.measure.python_gaps import PythonGaps
+from uncork.measure.own_python import OwnPython
 from uncork.measure.step_ledger import StepLedger
 from uncork.rules.pace import python_ns
 from uncork.rules.rule import rule
@@ -13,9 +13,13 @@ from uncork.rules.worth import NOTABLE_SHARE, charge, sure
 
 
 @rule()
-def python_between_ops(gaps: Ranks[PythonGaps], ledgers: Ranks[StepLedger]) -> Cost | None:
+def python_between_ops(python: Ranks[OwnPython], ledgers: Ranks[StepLedger]) -> Cost | None:
     """Return the time of Python that is there for nothing else that has a rule, nor for calling the next operator."""
-    values = [python_ns(ledger, gap) for ledger, gap in zip(ledgers, gaps, strict=True)]
+    gaps = [one.gaps for one in python]
+    values = [
+        python_ns(ledger, own.gaps) if own.framed else ledger.mean_ns("py_stack")
+        for ledger, own in zip(ledgers, python, strict=True)
+    ]
     cost = charge(ledgers, values)
     top = gaps[cost.place].top("")
     if not cost.notable or top is None:
