@@ -7,12 +7,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from uncork.errors import UnreadableError
 from uncork.findings import Bottleneck, Finding, Message
 from uncork.locale import say
 from uncork.recording import RunFolder, quiet_window
 from uncork.records import dataclass
-from uncork.report import Report, finding_texts, from_json
+from uncork.report import Report, finding_texts, loads
 
 MANY_UNWATCHED = 20
 """As many steps as the longest window without a profiler holds: with fewer its steps, one after another, say more."""
@@ -165,10 +164,7 @@ def load(path: Path) -> Report:
     if saved.is_file() and saved.suffix == ".json" and saved.stat().st_size <= _MOST_REPORT_BYTES:
         head = saved.read_bytes()[:4096]
         if b'"schema"' in head and b'"verdict"' in head:
-            try:
-                return from_json(json.loads(saved.read_bytes()))
-            except ValueError as fault:
-                raise UnreadableError("report_damaged", path=saved, reason=fault) from None
+            return loads(saved.read_bytes(), saved)
     from uncork.pipeline import analyze
 
     return analyze([path])

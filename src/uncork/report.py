@@ -3,8 +3,9 @@
 import json
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, field
-from typing import Any
+from dataclasses import asdict, field, fields
+from pathlib import Path
+from typing import Any, TypeVar
 
 from uncork import __version__
 from uncork.errors import UnreadableError
@@ -26,9 +27,12 @@ from uncork.records import dataclass
 from uncork.rules import rules
 from uncork.rules.headroom import spoken
 from uncork.rules.page import page
+from uncork.schema import misfits
 
 SCHEMA = 1
 Json = dict[str, Any]
+T = TypeVar("T")
+_MOST_SHOWN = 40
 
 
 @dataclass(frozen=True)
@@ -295,41 +299,57 @@ def _plain(value: object) -> object:
     raise TypeError(f"{type(value).__name__} has no place in a report")
 
 
-def from_json(data: Json) -> Report:
-    """Return the report that a JSON document holds; texts come back from their ids, so any language can be shown.
+def loads(text: bytes, path: object) -> Report:
+    """Return the report that JSON text holds, each field as the schema says.
+
+    Args:
+        text: The JSON.
+        path: Where it comes from, for the one line that refuses it.
 
     Raises:
-        UnreadableError: The document is of a newer schema or lacks what a report has.
+        UnreadableError: The text is no JSON, or of a newer schema, or a field is missing or of another type.
     """
-    if data.get("schema") != SCHEMA:
-        raise UnreadableError("report_schema", found=str(data.get("schema")), wanted=SCHEMA)
     try:
-        return Report(
-            verdict=_verdict_from(data["verdict"]),
-            ledger=tuple(
-                LedgerEntry(**{**entry, "bottleneck": entry["bottleneck"] and Bottleneck(entry["bottleneck"])})
-                for entry in data["ledger"]
-            ),
-            findings=tuple(_finding_from(finding) for finding in data["findings"]),
-            not_assessed=tuple(NotAssessed(lack["rule"], tuple(lack["missing"])) for lack in data["not_assessed"]),
-            clear=tuple(data["clear"]),
-            quality=tuple(
-                Quality(issue["id"], issue["severity"], issue["share_affected"], issue["params"])
-                for issue in data["quality"]
-            ),
-            run=_section_from(data["run"]),
-            tables=_section_from(data["tables"]),
-            memory=data["memory"] and _section_from(data["memory"]),
-            comm=data["comm"] and _section_from(data["comm"]),
-        )
-    except (KeyError, TypeError, ValueError, AttributeError) as fault:
-        raise UnreadableError("report_incomplete", reason=f"{type(fault).__name__}: {fault}") from fault
+        data = json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError) as fault:
+        raise UnreadableError("report_damaged", path=path, reason=fault) from None
+    if isinstance(data, dict) and data.get("schema") != SCHEMA:
+        raise UnreadableError("report_schema", path=path, found=str(data.get("schema")), wanted=SCHEMA)
+    schema = json.loads(Path(__file__).with_name("report.schema.json").read_text("utf-8"))
+    for field_path, found in misfits(data, schema, schema):
+        if not found:
+            raise UnreadableError("report_incomplete", path=path, field=field_path)
+        shown = found if len(found) <= _MOST_SHOWN else f"{found[:_MOST_SHOWN]}…"
+        raise UnreadableError("report_misfit", path=path, field=field_path or "JSON", found=shown)
+    return from_json(data)
 
 
-def _section_from(data: object) -> Json:
-    if not isinstance(data, dict):
-        raise TypeError(f"{type(data).__name__} in place of a section")
-    return data
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no JSON")
+
+
+def from_json(data: Json) -> Report:
+    """Return the report that a JSON document holds; texts come back from their ids, so any language can be shown."""
+    return Report(
+        verdict=_verdict_from(data["verdict"]),
+        ledger=tuple(
+            _made(LedgerEntry, {**entry, "bottleneck": entry["bottleneck"] and Bottleneck(entry["bottleneck"])})
+            for entry in data["ledger"]
+        ),
+        findings=tuple(_finding_from(finding) for finding in data["findings"]),
+        not_assessed=tuple(NotAssessed(lack["rule"], tuple(lack["missing"])) for lack in data["not_assessed"]),
+        clear=tuple(data["clear"]),
+        quality=tuple(_made(Quality, issue) for issue in data["quality"]),
+        run=data["run"],
+        tables=data["tables"],
+        memory=data["memory"],
+        comm=data["comm"],
+    )
+
+
+def _made(kind: type[T], data: Json) -> T:
+    """Return a record of what its kind knows; later versions may tell more."""
+    return kind(**{one.name: data[one.name] for one in fields(kind) if one.name in data})  # type: ignore[arg-type]
 
 
 def _verdict_from(data: Json) -> Verdict:
@@ -337,19 +357,15 @@ def _verdict_from(data: Json) -> Verdict:
         bottleneck=Bottleneck(data["bottleneck"]),
         confidence=data["confidence"],
         share=data["share"],
-        summary=Message(**data["messages"]["summary"]),
+        summary=_made(Message, data["messages"]["summary"]),
         contributing=tuple(Bottleneck(one) for one in data["contributing"]),
         late_ranks=tuple(data["late_ranks"]),
-        would_be_wrong_if=tuple(Message(**one) for one in data["messages"]["would_be_wrong_if"]),
+        would_be_wrong_if=tuple(_made(Message, one) for one in data["messages"]["would_be_wrong_if"]),
         evidence=tuple(
-            ClassEvidence(Bottleneck(one["class"]), _evidence_from(one)) for one in data.get("evidence", ())
+            ClassEvidence(Bottleneck(one["class"]), _made(Evidence, one)) for one in data.get("evidence", ())
         ),
-        disagreements=tuple(Message(**one) for one in data["messages"].get("disagreements", ())),
+        disagreements=tuple(_made(Message, one) for one in data["messages"].get("disagreements", ())),
     )
-
-
-def _evidence_from(data: Json) -> Evidence:
-    return Evidence(**{key: data[key] for key in ("metric", "value", "unit", "threshold", "relation")})
 
 
 def _finding_from(data: Json) -> Finding:
@@ -358,10 +374,10 @@ def _finding_from(data: Json) -> Finding:
         bottleneck=Bottleneck(data["class"]),
         cost_ns_per_step=data["cost_ns_per_step"],
         share=data["share"],
-        gain=Gain(**data["gain"]),
+        gain=_made(Gain, data["gain"]),
         confidence=data["confidence"],
-        location=Location(**data["location"]),
-        evidence=tuple(_evidence_from(one) for one in data["evidence"]),
+        location=_made(Location, data["location"]),
+        evidence=tuple(_made(Evidence, one) for one in data["evidence"]),
         advice=tuple(one["id"] for one in data["advice"]),
         params=data["params"],
     )

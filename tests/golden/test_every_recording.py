@@ -13,7 +13,7 @@ from uncork.render import Options, renderers
 from uncork.report import dumps, from_json
 
 SCHEMA = jsonschema.Draft202012Validator(
-    json.loads(resources.files("uncork.render").joinpath("report.schema.json").read_text("utf-8"))
+    json.loads(resources.files("uncork").joinpath("report.schema.json").read_text("utf-8"))
 )
 
 

@@ -186,7 +186,7 @@ def test_a_report_whose_sections_are_none_is_incomplete(tmp_path, capsys, sectio
     broken.write_text(json.dumps({**told, section: [1]}), encoding="utf-8")
     assert main(["compare", str(whole), str(whole)]) == 0
     assert main(["compare", str(whole), str(broken)]) == 2
-    assert "no complete uncork report" in capsys.readouterr().err
+    assert f"its {section} cannot be [1]" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("share", ["nan", "inf", "nan%", "5"])

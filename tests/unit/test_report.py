@@ -15,9 +15,9 @@ from uncork.measure import Missing
 from uncork.measure.facts import Facts
 from uncork.pipeline import conclude
 from uncork.render import Options, renderers
-from uncork.report import dumps, from_json, to_json
+from uncork.report import dumps, from_json, loads, to_json
 
-SCHEMA = json.loads(resources.files("uncork.render").joinpath("report.schema.json").read_text("utf-8"))
+SCHEMA = json.loads(resources.files("uncork").joinpath("report.schema.json").read_text("utf-8"))
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
@@ -53,12 +53,17 @@ def test_numpy_scalars_are_written_as_numbers():
 
 @pytest.mark.parametrize(
     ("data", "says"),
-    [({"schema": 2}, "schema 2"), ({}, "schema None"), ({"schema": 1}, "no complete uncork report")],
+    [
+        ({"schema": 2}, "schema 2"),
+        ({}, "schema None"),
+        ({"schema": 1}, "no complete uncork report"),
+        ([1], r"its JSON cannot be \[1\]"),
+    ],
 )
 def test_a_document_that_is_no_report_is_refused_in_one_line(data, says):
     """A newer schema and a broken document are told apart."""
     with pytest.raises(UnreadableError, match=says) as caught:
-        from_json(data)
+        loads(json.dumps(data).encode(), "saved.json")
     assert "\n" not in str(caught.value)
 
 

@@ -1,4 +1,4 @@
-"""JSON: the report as schema 1 lays down (``report.schema.json`` beside this file)."""
+"""JSON: the report as schema 1 lays down (``uncork/report.schema.json``)."""
 
 from uncork.render import Options
 from uncork.report import Report, dumps
