@@ -90,6 +90,7 @@ class TraceProbe(Probe):
         self._profile: Any = None
         self._quiet: list[Quiet] = []
         self._running = False
+        self._tracer: Any = None
 
     def start(self) -> None:
         """Begin to record on this thread."""
@@ -110,6 +111,7 @@ class TraceProbe(Probe):
         self._quiet.append(quiet_kineto(self._torch))
         self._running = True
         self._profile._start_trace()
+        self._tracer = sys.getprofile()
         for key in ("with_stack", "record_shapes", "profile_memory"):
             if self._asked[key]:
                 self._torch.autograd._add_metadata_json(key, "1")
@@ -163,21 +165,28 @@ class TraceProbe(Probe):
         self._running = False
         # Torch warns of regions that are still open, as they are where a window ends inside a step.
         self._quiet.append(quiet_warnings(self._torch))
+        theirs = sys.getprofile()
         try:
             device = _device(self._torch)
             if device is not None:
                 getattr(self._torch, device).synchronize()
             results = _disable_profiler()
         finally:
+            if theirs is not self._tracer:
+                give_back(theirs)
             profiler._run_on_profiler_stop()
         return results
 
 
 class FunctionsProbe(Probe):
-    """cProfile on the training thread: calls and times of every Python function."""
+    """cProfile on the training thread: calls and times of every Python function.
+
+    A profiler of the program's own that begins meanwhile takes its place: what was counted until then is thrown away.
+    """
 
     def __init__(self) -> None:
         self._profile: Any = None
+        self._claim: Any = None
 
     def start(self) -> None:
         """Begin to count; steps aside where the program has a profiler or a debugger of its own."""
@@ -191,20 +200,61 @@ class FunctionsProbe(Probe):
         except ValueError as taken:  # Python 3.12+: another tool holds the profiler's slot
             raise Unavailable("user-cprofile") from taken
         self._profile = profile
+        self._free_when_claimed()
 
     def stop(self, path: Path) -> dict[str, int]:
-        """Stop and write a pstats file."""
-        self._profile.disable()
-        self._profile.create_stats()
+        """Stop and write a pstats file; none if the program's profiler took over."""
+        profile = self._profile
+        if not self._end():
+            path.unlink(missing_ok=True)  # an earlier window's, whose steps no longer count
+            return {}
+        profile.create_stats()
         part = path.with_name(f".{path.name}")
-        self._profile.dump_stats(str(part))
+        profile.dump_stats(str(part))
         part.replace(path)
-        return {"functions": len(self._profile.stats), "calls": sum(row[1] for row in self._profile.stats.values())}
+        return {"functions": len(profile.stats), "calls": sum(row[1] for row in profile.stats.values())}
 
     def discard(self) -> None:
         """Stop and write nothing; harmless if it is stopped already."""
-        if self._profile is not None:
-            self._profile.disable()
+        self._end()
+
+    def _end(self) -> bool:
+        """Return whether ours counted to the end; a profiler that took its place stays on."""
+        profile, self._profile = self._profile, None
+        if profile is None:
+            return False
+        if sys.version_info >= (3, 12):
+            sys.monitoring.use_tool_id = self._claim
+            profile.disable()
+            return True
+        theirs = sys.getprofile()
+        profile.disable()
+        if theirs is profile:
+            return True
+        give_back(theirs)
+        return False
+
+    def _free_when_claimed(self) -> None:
+        """Leave the one slot that Python 3.12+ has for profilers to whoever asks: a second one would be an error."""
+        if sys.version_info < (3, 12):
+            return
+        monitoring = sys.monitoring
+        self._claim = claim = monitoring.use_tool_id
+
+        def use_tool_id(tool_id: int, name: str) -> None:
+            if tool_id == monitoring.PROFILER_ID:
+                self._end()
+            claim(tool_id, name)
+
+        monitoring.use_tool_id = use_tool_id
+
+
+def give_back(theirs: Any) -> None:
+    """Let a profiler of the program's own go on that ours, when it ended, has turned off."""
+    if hasattr(theirs, "enable"):  # cProfile
+        theirs.enable()
+    elif theirs is not None:
+        sys.setprofile(theirs)
 
 
 def _counts() -> dict[str, int]:
