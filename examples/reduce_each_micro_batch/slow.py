@@ -18,7 +18,7 @@ def train(rarely):
     torch.manual_seed(0)
     torch.set_num_threads(1)
     model = nn.parallel.DistributedDataParallel(nn.Sequential(nn.Linear(512, 2048), nn.ReLU(), nn.Linear(2048, 1)))
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
     for number, (x,) in enumerate(DataLoader(TensorDataset(torch.randn(8 * BATCHES, 512)), batch_size=8), start=1):
         last = number % MICRO_BATCHES == 0
         with model.no_sync() if rarely and not last else nullcontext():

@@ -1,5 +1,6 @@
 """Bad input ends in one clear line on standard error and exit code 2, never in a traceback."""
 
+import argparse
 import errno
 import gzip
 import os
@@ -10,7 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from uncork.capture.supervisor import CaptureResult
 from uncork.cli import main
+from uncork.cli.run import _report
+from uncork.locale import say
 from uncork.testing import write_traces
 
 
@@ -214,3 +218,20 @@ def test_the_next_command_can_be_typed_as_it_is_told(sketched_trace, tmp_path, c
     path.write_bytes(sketched_trace.read_bytes())
     assert main(["analyze", str(path)]) == 0
     assert f"uncork open '{path}'" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "problem", "key"),
+    [
+        (1, "no-steps", "note.failed-early"),
+        (3, "torch-not-imported", "note.failed-early"),
+        (0, "no-steps", "note.no-steps"),
+        (1, "disk-full", "note.disk-full"),
+    ],
+)
+def test_a_program_that_fails_at_once_is_not_told_to_mark_its_steps(
+    exit_code: int, problem: str, key: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its own message says why; whoever is told to call uncork.step() there looks in the wrong place."""
+    _report(CaptureResult(Path("run"), exit_code, problem=problem), argparse.Namespace(lang="en"))
+    assert capsys.readouterr().err == f"uncork: {say('en', key, {'exit_code': exit_code})}\n"

@@ -260,6 +260,15 @@ def test_a_narrow_window_needs_no_sideways_scrolling(new_page: Any, html: Path, 
         assert page.tab.evaluate("document.documentElement.scrollWidth") <= width, number
 
 
+def test_on_a_telephone_a_table_shows_figures_beside_the_names(new_page: Any, html: Path) -> None:
+    """A name of 3,000 letters takes 150 of 390 pixels, so that two columns more begin in sight."""
+    page = new_page(viewport={"width": 390, "height": 900}).open(html, "tables")
+    heads = page.tab.locator(".grid:visible thead th")
+    boxes = [heads.nth(number).bounding_box() for number in range(3)]
+    assert boxes[0]["width"] <= 150
+    assert boxes[2]["x"] < 390
+
+
 def test_a_report_without_a_timeline_begins_with_what_it_has(new_page: Any, report: Report, tmp_path: Path) -> None:
     """Without views the tables are first; the timeline's tab says what to record."""
     path = tmp_path / "saved.html"

@@ -79,13 +79,18 @@ def _refuse_removed_folder() -> None:
         raise UsageError("no_current_folder", reason=fault.strerror) from None
 
 
+_ENDED_EARLY = frozenset({"torch-not-imported", "too-short", "no-steps"})
+"""What a program that fails at once leaves: its own message says why, and marking its steps would not help."""
+
+
 def _report(done: CaptureResult, arguments: argparse.Namespace) -> None:
     """Show the report of a recording, or one line that says why there is none: the exit code stays the program's."""
     from uncork.cli import fall_silent, fault_line, language
     from uncork.locale import default_language, say
 
     if done.problem:
-        why = say(arguments.lang or default_language(), f"note.{done.problem}")
+        why = "failed-early" if done.exit_code and done.problem in _ENDED_EARLY else done.problem
+        why = say(arguments.lang or default_language(), f"note.{why}", {"exit_code": done.exit_code})
         print(f"uncork: {why}", file=sys.stderr)
         return
     try:
