@@ -309,3 +309,17 @@ def test_two_snapshots_are_compared_by_their_peaks():
     assert "memory at the peak 2.00 GiB → 1.00 GiB" in text
     assert "noise" not in text
     assert "step times under" not in text
+
+
+def test_an_item_s_second_line_begins_below_its_text():
+    """At 60 columns a caution and a finding take two lines each; the marks stand alone in front."""
+    report = with_step(starved_report(), 50 * MS)
+    deep = Location(module="encoder.layers.3.attention.output.dense.projection")
+    report = replace(report, findings=(replace(report.findings[0], location=deep),))
+    before = replace(report, run={**report.run, "host": {"cpu": "a processor with a long name, of another make"}})
+    after = replace(report, run={**report.run, "host": {"cpu": "another one, whose name is long too"}})
+    lines = render_comparison(compare(before, after), "en", width=60).splitlines()
+    for mark, below in (("! ", "  "), ("  = ", "    ")):
+        at = next(number for number, line in enumerate(lines) if line.startswith(mark))
+        assert lines[at + 1].startswith(below)
+        assert lines[at + 1][len(below)] != " "

@@ -43,7 +43,7 @@ def _parts(comparison: Comparison, lang: str, top: int) -> Iterator[RenderableTy
     yield Text(say(lang, sentence.id, sentence.params), style=style)
     yield Text(comparison_notes(comparison, lang), style="dim")
     for caution in comparison_cautions(comparison, lang):
-        yield Text.assemble(("! ", "bold yellow"), (caution, "yellow"))
+        yield _marked("!", "bold yellow", Text(caution, style="yellow"))
     for title, changes, prefix in (
         ("compare.ledger", comparison.ledger, "cause."),
         ("compare.operators", comparison.operators, ""),
@@ -111,6 +111,15 @@ def _changes(changes: Sequence[Change], prefix: str, lang: str) -> Table:
     return table
 
 
+def _marked(mark: str, style: str, text: Text) -> Table:
+    """Return an item of a list: what does not fit on its line goes on below the text, not below the mark."""
+    item = Table.grid(padding=(0, 1))
+    item.add_column(no_wrap=True)
+    item.add_column(overflow="fold")
+    item.add_row(Text(mark, style=style), text)
+    return item
+
+
 def _findings(lang: str, kind: str, findings: Sequence[Finding]) -> Iterator[RenderableType]:
     if not findings:
         return
@@ -120,9 +129,6 @@ def _findings(lang: str, kind: str, findings: Sequence[Finding]) -> Iterator[Ren
     for finding in findings[:_MOST_FINDINGS]:
         title = finding_texts(finding, lang)["title"]
         places = " · ".join(place for place in where(finding.location) if place not in title)
-        line = Text.assemble((f"  {mark} ", "bold"), title)
-        if places:
-            line.append(f"  {places}", style="cyan")
-        yield line
+        yield _marked(f"  {mark}", "bold", Text.assemble(title, (f"  {places}", "cyan") if places else ""))
     if len(findings) > _MOST_FINDINGS:
         yield Text("    " + say(lang, "ui.more", {"count": len(findings) - _MOST_FINDINGS}), style="dim")
