@@ -89,7 +89,7 @@ def test_the_advice_stands_in_front_of_the_user_s_own_command(command: tuple[str
 
 @pytest.mark.parametrize(("settled", "confidence"), [(True, 0.85), (False, 0.6)])
 def test_faults_that_went_by_themselves_make_it_sure(settled: bool, confidence: float):
-    """Profilers' large blocks raise what glibc keeps: an experiment that each run makes."""
+    """Profilers leave free memory in the heap that glibc cannot give back: an experiment that each run makes."""
     later = Paging(40 if settled else 12_000, 0, 200_000_000, 0)
     finding = found(recorded(later))
     assert finding.confidence == confidence

@@ -14,7 +14,8 @@ FAULT_NS_MOST = 4_000
 CPU_NS_LEAST = 50_000_000
 """Many kernels tell the system's share by looking 250 times a second: below a dozen looks it says nothing."""
 SETTLED_SHARE = 0.5
-"""Faults that fall below this part of what they were: the allocator keeps what it gave back before."""
+"""Faults that fall below this part of what they were: the allocator keeps what it gave back before, since memory that
+profilers freed lies in its heap below blocks that live on (glibc gives back its end alone)."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class PageFaults(Measurement):
         faults: Per step, without those by which the process grew.
         system_share: CPU time of the system in them, of all CPU time; what a later window still has is left out
             where the faults fell by then.
-        later_faults: Per step in the last such window, after profilers' large blocks; None without one.
+        later_faults: Per step in the last window without a profiler, after those with one; None without such.
         plain: glibc allocates, and nothing was set that says what it keeps.
         workers: Workers of the DataLoader, whose batches fault where memory is shared.
         command: The program as it was started, for a shell.
