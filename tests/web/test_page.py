@@ -262,7 +262,7 @@ def test_a_narrow_window_needs_no_sideways_scrolling(new_page: Any, html: Path, 
 
 def test_on_a_telephone_a_table_shows_figures_beside_the_names(new_page: Any, html: Path) -> None:
     """A name of 3,000 letters takes 150 of 390 pixels, so that two columns more begin in sight."""
-    page = new_page(viewport={"width": 390, "height": 900}).open(html, "tables")
+    page = new_page(viewport={"width": 390, "height": 900}).open(html, "view=tables")
     heads = page.tab.locator(".grid:visible thead th")
     boxes = [heads.nth(number).bounding_box() for number in range(3)]
     assert boxes[0]["width"] <= 150
