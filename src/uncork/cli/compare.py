@@ -43,8 +43,8 @@ def act(arguments: argparse.Namespace) -> int:
     from uncork.render.html import render_compared
 
     limit = _share(arguments.fail_if_slower)
-    after = load(Path(arguments.after))
-    comparison = compare(load(Path(arguments.before)), after)
+    before, after = load(Path(arguments.before)), load(Path(arguments.after))
+    comparison = compare(before, after)
     lang = arguments.lang or default_language()
     if arguments.json:
         write(arguments.json, dumps(comparison, lang))
