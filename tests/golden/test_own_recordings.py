@@ -62,7 +62,7 @@ def test_the_convolutions_lead_the_table():
 
 def messages(rank: int) -> dict[str, list[tuple[float, float]]]:
     """Return when a rank is there for each message, and when it has passed, in µs, by ``send`` and ``recv``."""
-    rows = sorted((one for one in events(f"stages.rank{rank}") if one.get("ph") == "X"), key=lambda one: one["ts"])
+    rows = sorted((one for one in events(f"stages/rank{rank}") if one.get("ph") == "X"), key=lambda one: one["ts"])
     calls = [one for one in rows if one["name"].startswith("c10d::")]
     regions = [one for one in rows if one["name"].startswith("gloo:")]
     found: dict[str, list[tuple[float, float]]] = {"send": [], "recv": []}
@@ -76,7 +76,7 @@ def test_stages_wait_no_longer_than_their_shared_clock_shows():
 
     How much: for each message the quickest one each way, by which clocks could differ.
     """
-    report = analyze([HERE / f"stages.rank{rank}.pt.trace.json.gz" for rank in (0, 1)])
+    report = analyze([HERE / f"stages/rank{rank}.pt.trace.json.gz" for rank in (0, 1)])
     (finding,) = [one for one in report.findings if one.rule == "stage-waits"]
     mine, theirs = messages(0), messages(1)
     ways = [(mine["send"], theirs["recv"]), (theirs["send"], mine["recv"])]

@@ -207,6 +207,16 @@ def test_messages_gathered_into_one_kernel_come_before_its_launch():
     assert one.unknown == 0
 
 
+def test_a_recording_of_the_device_alone_may_name_peers_too():
+    """Newer torch repeats a message's facts at its kernel; without any, nobody knows whom it is for."""
+    (one,) = of_ranks("""
+        device NVIDIA A100-SXM4-80GB
+        stream 20 0ms..1ms ncclDevKernel_SendRecv {"Collective name": "recv", "Src Rank": 3}
+        stream 20 1ms..2ms ncclDevKernel_SendRecv
+    """)
+    assert (one.peer.tolist(), one.sent.tolist(), one.unknown) == ([3], [False], 1)
+
+
 def test_messages_in_one_direction_make_no_pipeline_and_impossible_ones_no_clock():
     """Without answers nothing bounds a clock; messages that would arrive before they are sent, both ways, do not fit.
 

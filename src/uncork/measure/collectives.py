@@ -154,7 +154,7 @@ def _on_device(timeline: Timeline) -> _Found:
     told = _told_by(timeline, device.launch[rows])
     facts = np.where((table.texts("Collective name")[device.row[rows]] >= 0) | (told < 0), device.row[rows], told)
     region = host.ancestor_where(timeline.named(_REGION, Kind.CPU_OP, Kind.USER_ANNOTATION), device.launch[rows])
-    speaks = np.where(region >= 0, _rows(timeline, region), device.row[rows])
+    speaks = np.where(region >= 0, event_rows(timeline, region), device.row[rows])
     found = _described(
         table,
         start_ns=device.start_ns[rows],
@@ -224,10 +224,10 @@ def _told_by(timeline: Timeline, launch: IntArray) -> IntArray:
     host = timeline.host
     tells = timeline.named("record_param_comms", Kind.CPU_OP, Kind.USER_ANNOTATION)
     place = host.ancestor_where(tells, launch)
-    return _rows(timeline, place)
+    return event_rows(timeline, place)
 
 
-def _rows(timeline: Timeline, place: IntArray) -> IntArray:
+def event_rows(timeline: Timeline, place: IntArray) -> IntArray:
     """Return the event row of each host slice, -1 for none; a recording of the device alone has no slices."""
     row = timeline.host.row
     return np.where(place >= 0, row[place], -1) if len(row) else np.full(len(place), -1, np.int64)

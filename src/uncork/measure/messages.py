@@ -9,7 +9,7 @@ import numpy.typing as npt
 from uncork.events import Kind
 from uncork.intervals import Intervals, intersect, intervals
 from uncork.measure import Measurement, Rank
-from uncork.measure.collectives import UNMATCHED, Collectives, rows_of
+from uncork.measure.collectives import UNMATCHED, Collectives, event_rows, rows_of
 from uncork.records import dataclass
 from uncork.timeline import Timeline
 
@@ -100,7 +100,7 @@ def _of_kernels(timeline: Timeline, rows: IntArray, *, alike: bool) -> tuple[Int
         kernel.append(later[next_one[next_one < len(later)]])
         call.append(gathered[next_one < len(later)])
     place, caller = np.concatenate(kernel), np.concatenate(call)
-    facts = np.where(caller >= 0, host.row[caller], device.row[rows[place]])
+    facts = np.where(caller >= 0, event_rows(timeline, caller), device.row[rows[place]])
     peer, sent = _told(timeline, facts)
     region = host.ancestor_where(timeline.named(_SPOKEN, Kind.CPU_OP, Kind.USER_ANNOTATION), launch)[place]
     for index in np.flatnonzero((peer < 0) & (region >= 0) & alike):
