@@ -5,6 +5,8 @@ from dataclasses import replace
 import numpy as np
 
 from uncork.calltree import CallTree
+from uncork.measure import Rank
+from uncork.measure.whereabouts import busiest_line
 from uncork.places import Place, sampled_lines
 from uncork.recording import Moments
 from uncork.testing import sketch
@@ -75,3 +77,25 @@ def test_four_of_five_moments_are_enough():
     when = np.array([1, 2, 3, 4, 5, 101, 102, 103, 104, 160], np.int64)
     seen = Moments(when, np.array([0, 0, 0, 0, 1, 0, 0, 0, 1, 1], np.int64), sites)
     assert sampled_lines(seen, *calls, ["a.py(1): f", "a.py(1): f"]).tolist() == [7, 0]
+
+
+def test_the_operator_named_with_a_line_is_called_there() -> None:
+    """Of the module that most operators are in: 40 relu of 8 µs, not 40 views of 9, nor one product of 1.8 ms.
+
+    Calling the product costs no more than any call; the 30 sums of 15 µs are the same line's, but of no module.
+    """
+    (recording,) = sketch("""
+with stacks modules
+steps 2 x 10ms
+  main python 0ms..9ms train.py(8): step
+  main 0ms..1ms nn.Module: body
+  main 0ms..0.9ms aten::conv2d
+  main 1ms..8ms nn.Module: head
+  main 1ms..1.009ms x40 every 0.1ms aten::view
+  main 1.01ms..1.018ms x40 every 0.1ms aten::relu
+  main 5.2ms..7ms aten::mm
+  main 8ms..8.015ms x30 every 0.02ms aten::add
+""")
+    location, turns = busiest_line(Rank(recording))
+    assert (location.file, location.line, location.module, location.op) == ("train.py", 8, "head", "aten::relu")
+    assert turns == 40

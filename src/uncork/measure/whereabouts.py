@@ -8,6 +8,7 @@ import numpy.typing as npt
 from uncork.calltree import FORWARD, OPTIMIZE, CallTree
 from uncork.events import Kind, together
 from uncork.findings import Location
+from uncork.host_causes import TINY_OP_NS
 from uncork.measure import Rank
 from uncork.operators import ALLOCATES, operator_class
 
@@ -44,6 +45,7 @@ def located(rank: Rank, slices: IntArray) -> tuple[list[Location], IntArray]:
 def busiest_line(rank: Rank) -> tuple[Location, float]:
     """Return the user's line (where no line is known: the module) that most operators belong to, and its turns.
 
+    With the line go the module that most of them are in, and what of it costs most to call.
     Turns are how often it calls the same operator in the same module, per step and call of the model: layers are
     modules of their own, and tokens calls of their own, so that many turns are a loop over pieces of a tensor.
     """
@@ -64,18 +66,35 @@ def busiest_line(rank: Rank) -> tuple[Location, float]:
         file=at.file if at else None,
         line=at.line if at else None,
         function=at.function if at else None,
+        op=_costliest(tree, inside[modules == common]),
     )
     return location, _turns(tree, inside) / max(len(timeline.steps), 1)
+
+
+def _working(tree: CallTree, ops: IntArray) -> IntArray:
+    """Return the operators among some that are more than views and allocations, which come with the others' calls."""
+    named = tree.timeline.events.fitting(
+        lambda one: operator_class(one) == "view" or bool(ALLOCATES.match(one)), Kind.CPU_OP
+    )
+    return ops[~named[tree.host.name[ops]]]
+
+
+def _costliest(tree: CallTree, ops: IntArray) -> str:
+    """Return the name of the operators among some whose calls cost most: what is longer than a call is work."""
+    working = _working(tree, ops)
+    ops = working if len(working) else ops
+    codes, back = np.unique(tree.host.name[ops], return_inverse=True)
+    spent = np.bincount(back.reshape(-1), np.minimum(tree.host.self_ns[ops], TINY_OP_NS))
+    return tree.timeline.events.strings.text(int(codes[spent.argmax()]))
 
 
 def _turns(tree: CallTree, ops: IntArray) -> float:
     """Return the most calls of one operator in one module among some, per call of the model in the same step.
 
-    Views and allocations come with the others' calls, backward operators with the forward ones that they belong to.
+    Backward operators come with the forward ones that they belong to.
     """
-    table, name = tree.timeline.events, tree.host.name
-    works = ~table.fitting(lambda one: operator_class(one) == "view" or bool(ALLOCATES.match(one)), Kind.CPU_OP)
-    ops = ops[tree.timeline.in_steps[ops] & (tree.phase[ops] != OPTIMIZE) & works[name[ops]]]
+    name = tree.host.name
+    ops = _working(tree, ops[tree.timeline.in_steps[ops] & (tree.phase[ops] != OPTIMIZE)])
     forward = ops[tree.phase[ops] == FORWARD]
     ops = forward if len(forward) else ops
     if not len(ops):

@@ -45,7 +45,7 @@ def launch_bound(
         ns_per_step=cost.ns,
         gain=Gain(cost.share / 4, cost.share * WON_SHARE),
         confidence=sure(ledger, 0.9 if short else 0.75),
-        location=replace(count.location, rank=cost.rank, op=count.leader.name),
+        location=replace(count.location, rank=cost.rank, op=count.location.op or count.leader.name),
         evidence=(
             Evidence("dispatch_idle_share", cost.share, "share", NOTABLE_SHARE),
             Evidence("device_busy_share", ledger.busy_share, "share", WELL_USED_SHARE, "<"),

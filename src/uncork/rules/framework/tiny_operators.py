@@ -51,7 +51,7 @@ def tiny_operators(
         ns_per_step=cost.ns,
         gain=Gain(cost.share * low, cost.share * high),
         confidence=sure(ledger, 0.9 if cost.share >= 0.2 else 0.75),
-        location=replace(count.location, rank=cost.rank, op=most.name),
+        location=replace(count.location, rank=cost.rank, op=count.location.op or most.name),
         evidence=(
             Evidence("overhead_share", cost.share, "share", NOTABLE_SHARE),
             Evidence("tiny_calls_per_step", float(count.tiny.mean()), "count", LEAST_CALLS),
