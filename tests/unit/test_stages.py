@@ -85,6 +85,13 @@ def test_messages_without_a_partner_are_counted():
     assert without_partner(Ranks([ranks[0], replace(ranks[1], unknown=1)], [0, 1])) == 25
 
 
+def test_without_the_ranks_that_messages_are_for_nobody_knows_who_waits():
+    """Ranks 0 and 3 of four stages send to ranks that are not here."""
+    first, last = of_ranks(UNEVEN)
+    with pytest.raises(MissingEvidence, match="ranks"):
+        pipelines(Ranks([first, replace(last, peer=np.full(len(last), 2))], [0, 3]), [3, 3])
+
+
 @pytest.mark.parametrize("ahead_ns", [-3_000_000_123, 777, 60 * 1_000 * MS])
 def test_what_the_clocks_show_does_not_matter(ahead_ns: int):
     """The clock of one rank may be ahead by any time."""

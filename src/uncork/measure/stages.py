@@ -78,6 +78,8 @@ def pipelines(ranks: Ranks[Messages], steps: Sequence[int]) -> list[Stages]:
     both = sorted((one, other) for one, other in peers if one < other and (other, one) in peers)
     ways = {pair: (_paired(ranks, *pair), _paired(ranks, *reversed(pair))) for pair in both}
     ways = {pair: (there, back) for pair, (there, back) in ways.items() if len(there[0]) and len(back[0])}
+    if not ways and any((~np.isin(one.peer, ranks.numbers)).any() for one in ranks):
+        raise MissingEvidence("ranks")
     waits: dict[tuple[int, int], _Waits] = {}
     for pair, (there, back) in ways.items():
         waits |= _of_pair(ranks, pair, there, back)
