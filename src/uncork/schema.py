@@ -4,6 +4,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 Schema = Mapping[str, Any]
@@ -39,7 +40,8 @@ def _is(value: object, schema: Schema, root: Schema) -> bool:
 
 def _below(value: Mapping[str, object], schema: Schema, root: Schema, at: str) -> Iterator[tuple[str, str]]:
     """Yield the misfits among an object's fields."""
-    for name in schema.get("required", ()):
+    beside = (names for name, names in schema.get("dependentRequired", {}).items() if name in value)
+    for name in chain(schema.get("required", ()), *beside):
         if name not in value:
             yield f"{at}.{name}".lstrip("."), ""
     named: Schema = schema.get("properties", {})

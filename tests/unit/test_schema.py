@@ -18,11 +18,12 @@ from uncork.report import dumps, loads
 from uncork.schema import misfits
 
 SCHEMA = json.loads(Path(uncork.__file__).with_name("report.schema.json").read_text("utf-8"))
-WRONG = (None, "x", "", [1], [], {"a": 1}, -5, True, 1.5, 10**30)
+_NOTHING = object()
+WRONG = (_NOTHING, None, "x", "", [1], [], {"a": 1}, -5, True, 1.5, 10**30)
 
 
 def broken_reports() -> Iterator[tuple[str, dict[str, object]]]:
-    """Yield a report with one field after another replaced by values of other types, and the way to it."""
+    """Yield a report with one field after another left out or replaced by values of other types, and the way to it."""
     whole = json.loads(dumps(starved_report()))
     ways = list(_ways(whole))
     assert len(ways) > 100, "the walk finds the fields it looks for"
@@ -33,6 +34,8 @@ def broken_reports() -> Iterator[tuple[str, dict[str, object]]]:
             for step in way[:-1]:
                 above = above[step]
             above[way[-1]] = value
+            if value is _NOTHING:
+                del above[way[-1]]
             yield ".".join(map(str, way)), report
 
 
