@@ -71,7 +71,7 @@ def spoken(params: Mapping[str, object], lang: str) -> str:
     if params.get("batch") == "unknown":
         parts.append(say(lang, "headroom.batch_unknown"))
     elif isinstance(times, (int, float)) and (params.get("batch") == "failed" or times >= WORTH_A_LARGER_BATCH):
-        parts.append(say(lang, f"headroom.batch_{params['batch']}", params))
+        parts.append(say(lang, f"headroom.batch_{params.get('batch')}", params))
         if params.get("batch") not in ("failed", "as_now"):
             timed = "batch_time_share" in params
             parts.append(say(lang, "headroom.time" if timed else "headroom.time_unknown", params))
