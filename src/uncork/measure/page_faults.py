@@ -3,6 +3,7 @@
 import shlex
 
 from uncork.measure import Measurement, MissingEvidence, Rank
+from uncork.measure.machine import Machine
 from uncork.recording import Window
 from uncork.records import dataclass
 
@@ -41,7 +42,9 @@ class PageFaults(Measurement):
 
     @classmethod
     def of(cls, rank: Rank) -> "PageFaults":
-        """Return the faults of a rank; only `uncork run` on Linux counts them."""
+        """Return the faults of a rank that computes on the CPU; only `uncork run` on Linux counts them."""
+        if rank.made(Machine).device != "cpu":
+            raise MissingEvidence("cpu_work")
         run = rank.recording.run
         first = run.first_baseline if run else None
         if run is None or first is None or first.paging is None or not first.step_ns:

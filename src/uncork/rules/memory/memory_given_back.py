@@ -20,8 +20,6 @@ LEAST_GAIN = 0.5
 @rule()
 def memory_given_back(faults: Ranks[PageFaults], ledgers: Ranks[StepLedger]) -> Cost | None:
     """Return the system's time for pages that the step before had already."""
-    if any(ledger.on_device for ledger in ledgers):
-        raise MissingEvidence("cpu_work")
     waits = [one.system_share * ledger.mean_step_ns for one, ledger in zip(faults, ledgers, strict=True)]
     cost = charge(ledgers, waits)
     one = faults[cost.place]
