@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -19,6 +20,9 @@ MANY_UNWATCHED = 20
 _MOST_REPORT_BYTES = 64_000_000
 # Standard errors that a change must exceed: two are about 95 % for normal noise.
 _ERRORS = 2
+_Key = tuple[str, str | None, str | None]
+# Numbers of a title, not those in names.
+_FIGURES = re.compile(r"(?<![\w.])[\d.,]+(?!\w)")
 # An operator that moved by less than this share of the step is left out.
 _SMALL_CHANGE_SHARE = 0.001
 
@@ -177,6 +181,7 @@ def compare(before: Report, after: Report) -> Comparison:
     was_step, now_step = quiet if bare else (_recorded_steps(before), _recorded_steps(after))
     step = Change("step", was_step.median_ns, now_step.median_ns) if was_step and now_step else Change("step", 0, 0)
     was, now = _by_place(before), _by_place(after)
+    now = _under_old_keys(was, now)
     unlike = _unlike(before, after)
     return Comparison(
         step=step,
@@ -261,18 +266,35 @@ def _job(run: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def _by_place(report: Report) -> dict[tuple[str, str | None, str | None], Finding]:
+def _by_place(report: Report) -> dict[_Key, Finding]:
     """Return findings by what makes them the same: rule, module and file; lines move when code is edited.
 
     The program's own file is the same under another name: a mended copy often has one.
     """
-    found: dict[tuple[str, str | None, str | None], Finding] = {}
+    found: dict[_Key, Finding] = {}
     program = _job(report.run)["program"]
     for one in report.findings:
         file = one.location.file
         own = file is not None and file.replace("\\", "/").rpartition("/")[2] == program
         found.setdefault((one.rule, one.location.module, "" if own else file), one)
     return found
+
+
+def _under_old_keys(was: Mapping[_Key, Finding], now: Mapping[_Key, Finding]) -> dict[_Key, Finding]:
+    """Return what is found now, by the key that it had where it says the same of another layer of its file.
+
+    Where most calls are, say, moves between layers; figures apart, the title stays.
+    """
+
+    def words(key: _Key, one: Finding) -> list[tuple[str, str, str | None]]:
+        title = _FIGURES.sub("", finding_texts(one, "en")["title"])
+        return [(one.rule, title, file) for file in (key[2], one.location.file)]
+
+    left = {said: key for key, one in was.items() if key not in now for said in words(key, one)}
+    return {
+        key if key in was else next((left[said] for said in words(key, one) if said in left), key): one
+        for key, one in now.items()
+    }
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from uncork.render import Options
 from uncork.render.comparison import render_comparison
 from uncork.render.comparison_markdown import render_comparison_markdown
 from uncork.render.html import render_compared
-from uncork.report import LedgerEntry
+from uncork.report import LedgerEntry, Report
 from uncork.report import dumps as dump_report
 
 
@@ -59,6 +59,25 @@ def test_findings_are_matched_by_rule_module_and_file_not_by_line():
     other = replace(before, findings=(replace(finding, location=Location(file="data.py", line=41)),))
     comparison = compare(before, other)
     assert [len(part) for part in (comparison.gone, comparison.new, comparison.kept)] == [1, 1, 0]
+
+
+def test_a_finding_that_says_the_same_of_another_layer_is_still_there():
+    """Where most tiny calls are moves between layers of a file; an operator in the title is another finding."""
+    before = starved_report()
+    (finding,) = before.findings
+
+    def tiny(rule: str, module: str, op: str, share: float) -> Report:
+        told = replace(finding, rule=rule, location=Location(module=module, file="train.py"))
+        return replace(before, findings=(replace(told, params={"share": share, "op": op}),))
+
+    same = compare(tiny("tiny-operators", "head", "a", 0.06), tiny("tiny-operators", "features.3", "b", 0.08))
+    assert [len(part) for part in (same.gone, same.new, same.kept)] == [0, 0, 1]
+    mended = replace(tiny("tiny-operators", "body", "b", 0.08), run={**before.run, "command": ["mended.py"]})
+    assert (
+        len(compare(replace(before, run={**before.run, "command": ["train.py"]}, findings=same.kept), mended).kept) == 1
+    )
+    other = compare(tiny("dominant-operator", "head", "a", 0.3), tiny("dominant-operator", "features.3", "b", 0.3))
+    assert [len(part) for part in (other.gone, other.new, other.kept)] == [1, 1, 0]
 
 
 def test_ledger_and_operators_show_the_largest_change_first():

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from uncork.calltree import FORWARD, OPTIMIZE, CallTree
+from uncork.driving import group_medians
 from uncork.events import Kind, together
 from uncork.findings import Location
 from uncork.host_causes import TINY_OP_NS
@@ -80,12 +81,17 @@ def _working(tree: CallTree, ops: IntArray) -> IntArray:
 
 
 def _costliest(tree: CallTree, ops: IntArray) -> str:
-    """Return the name of the operators among some whose calls cost most: what is longer than a call is work."""
+    """Return the name of the operators among some whose calls cost most; of one that works, not calls, if all do."""
     working = _working(tree, ops)
-    ops = working if len(working) else ops
+    own = working[
+        tree.timeline.events.fitting(lambda one: one.startswith("aten::"), Kind.CPU_OP)[tree.host.name[working]]
+    ]
+    ops = next((one for one in (own, working) if len(one)), ops)
     codes, back = np.unique(tree.host.name[ops], return_inverse=True)
-    spent = np.bincount(back.reshape(-1), np.minimum(tree.host.self_ns[ops], TINY_OP_NS))
-    return tree.timeline.events.strings.text(int(codes[spent.argmax()]))
+    own_ns = tree.host.self_ns[ops]
+    spent = np.bincount(back.reshape(-1), np.minimum(own_ns, TINY_OP_NS))
+    tiny = group_medians(back.reshape(-1), own_ns, len(codes)) <= TINY_OP_NS
+    return tree.timeline.events.strings.text(int(codes[np.lexsort((spent, tiny))[-1]]))
 
 
 def _turns(tree: CallTree, ops: IntArray) -> float:
