@@ -71,7 +71,7 @@ def test_nothing_of_ours_is_said(ending: tuple[str, Run]) -> None:
     way, run = ending
     assert "uncork" not in run.err.replace(str(HERE), ""), run.err
     assert "profiler" not in run.err.lower()
-    if way in ("return", "exit-3", "os-exit", "exec", "SIGTERM", "SIGKILL", "SIGSEGV"):
+    if way in ("return", "exit-3", "os-exit", "exec", "thread", "SIGTERM", "SIGKILL", "SIGSEGV"):
         assert run.err == ""
 
 

@@ -12,7 +12,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from uncork.capture.versions import Quiet, quiet_kineto, quiet_warnings, stacks_are_safe, without_python_events
+from uncork.capture.versions import (
+    HeldBack,
+    Quiet,
+    quiet_kineto,
+    quiet_warnings,
+    stacks_are_safe,
+    without_python_events,
+)
 
 BYTES_PER_EVENT_LIGHT, BYTES_PER_EVENT_DEEP = 290, 615
 """Size of one operator in the exported JSON, measured (capture study, section 6)."""
@@ -106,8 +113,13 @@ class TraceProbe(Probe):
             self._profile.experimental_config = config
         if self._asked["profile_memory"]:
             self._quiet.append(quiet_warnings(self._torch))
+        held_back = None if TraceProbe.was_used else HeldBack()
         TraceProbe.was_used = True
-        self._profile._prepare_trace()
+        try:
+            self._profile._prepare_trace()
+        finally:
+            if held_back is not None:
+                held_back.end()
         self._quiet.append(quiet_kineto(self._torch))
         self._running = True
         self._profile._start_trace()

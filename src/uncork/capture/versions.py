@@ -5,7 +5,9 @@ What a newer torch merely has more of is asked for where it is used (``getattr``
 
 import contextlib
 import ctypes
+import os
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,8 @@ OLDEST = (2, 3)
 """First torch with all that recording needs (`torch.compiler.is_compiling`)."""
 LOG_LEVEL_ERROR = 2
 """c10's level that leaves warnings out."""
+THREAD_LINE = b"External init callback must run in same thread as registerClient"
+"""What Kineto tells nobody of use: only its daemon mode has such a callback."""
 KINETO_SILENT = 6
 """Kineto's level that leaves out all it says; 5 no longer does (capture study, section 1)."""
 
@@ -87,3 +91,38 @@ def quiet_kineto(torch: Any) -> Quiet:
 def quiet_warnings(torch: Any) -> Quiet:
     """Silence torch's C++ warnings, one for each block of memory that a profiler did not see allocated."""
     return Quiet(torch, "libc10", "FLAGS_caffe2_log_level", LOG_LEVEL_ERROR)
+
+
+class HeldBack:
+    """Keeps what C code writes to standard error, and lets all but Kineto's line about threads follow at the end.
+
+    Kineto writes that line, whatever its level, where it is first used on another thread than torch was imported on.
+    Only C's own stream is held, not the file beneath it, so Python and child processes write as ever. The stream stays:
+    another thread may be writing to it still.
+    """
+
+    def __init__(self) -> None:
+        self._stderr: Any = None
+        if threading.current_thread() is threading.main_thread():
+            return
+        with contextlib.suppress(Exception):
+            self._libc = ctypes.CDLL(None)
+            self._libc.gnu_get_libc_version  # noqa: B018  # elsewhere `stderr` may be no variable that can be set
+            stderr = ctypes.c_void_p.in_dll(self._libc, "stderr")
+            self._text, self._size = ctypes.c_char_p(), ctypes.c_size_t()
+            self._libc.open_memstream.restype = ctypes.c_void_p
+            stream = self._libc.open_memstream(ctypes.byref(self._text), ctypes.byref(self._size))
+            if stream:
+                self._before, stderr.value = stderr.value, stream
+                self._stderr = stderr
+
+    def end(self) -> None:
+        """Let C write again, and write what is no line about threads; harmless if that was done."""
+        stderr, self._stderr = self._stderr, None
+        if stderr is None:
+            return
+        stream, stderr.value = stderr.value, self._before
+        self._libc.fflush(ctypes.c_void_p(stream))
+        lines = ctypes.string_at(self._text, self._size.value).splitlines(keepends=True)
+        if others := b"".join(line for line in lines if THREAD_LINE not in line):
+            os.write(2, others)
