@@ -15,6 +15,7 @@ from uncork.capture.supervisor import CaptureResult
 from uncork.cli import main
 from uncork.cli.run import _report
 from uncork.locale import say
+from uncork.readers import expand
 from uncork.testing import write_traces
 
 
@@ -235,3 +236,15 @@ def test_a_program_that_fails_at_once_is_not_told_to_mark_its_steps(
     """Its own message says why; whoever is told to call uncork.step() there looks in the wrong place."""
     _report(CaptureResult(Path("run"), exit_code, problem=problem), argparse.Namespace(lang="en"))
     assert capsys.readouterr().err == f"uncork: {say('en', key, {'exit_code': exit_code})}\n"
+
+
+def test_runs_of_a_folder_are_not_taken_for_ranks_of_one(tmp_path, capsys):
+    """Two runs that both have rank 0 are named, the latest last; those of two machines are one job's."""
+    for number, name in enumerate(("second", "first")):  # by when they were written, not by name
+        (tmp_path / name / "rank0").mkdir(parents=True)
+        (tmp_path / name / "recording.json").write_text("{}")
+        os.utime(tmp_path / name / "recording.json", (2_000_000 - number, 2_000_000 - number))
+    line = fails_in_one_line(capsys, "analyze", str(tmp_path))
+    assert f"uncork compare {tmp_path / 'first'} {tmp_path / 'second'}" in line
+    (tmp_path / "second" / "rank0").rename(tmp_path / "second" / "rank1")
+    assert [path.name for path in expand([tmp_path])] == ["first", "second"]

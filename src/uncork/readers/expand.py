@@ -4,7 +4,7 @@ import glob
 import json
 import re
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from uncork.errors import UnreadableError
@@ -25,7 +25,16 @@ def expand(paths: Iterable[str | Path]) -> list[Path]:
             found.update(dict.fromkeys(_one(Path(given))))
         except OSError as error:
             raise UnreadableError("cannot_open", path=error.filename or given, reason=error.strerror) from error
+    _of_one_job([path for path in found if RunFolder.is_one(path)])
     return list(found)
+
+
+def _of_one_job(runs: Sequence[Path]) -> None:
+    """Hold run folders to be one job's, as of several machines: no rank is in two of them."""
+    ranks = [home.name for run in runs for home in RunFolder(run).ranks()]
+    if len(set(ranks)) < len(ranks):
+        *_, earlier, latest = sorted(runs, key=lambda run: (run / RunFolder.RECORDING).stat().st_mtime)
+        raise UnreadableError("several_runs", earlier=earlier, latest=latest)
 
 
 def _one(path: Path) -> list[Path]:
