@@ -225,5 +225,85 @@ def two_models():
         optimizer.step()
 
 
+def counts_calls():
+    """Count what a mode of the program's own is told of: torch's operators, and its functions."""
+    from collections import Counter
+
+    from torch.overrides import TorchFunctionMode
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    told = Counter()
+
+    class Operators(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            told[str(func)] += 1
+            return func(*args, **(kwargs or {}))
+
+    class Functions(TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            told[getattr(func, "__name__", str(func))] += 1
+            return func(*args, **(kwargs or {}))
+
+    with Operators(), Functions():
+        train(24)
+    del told["__get__"]  # torch's own profiler reads gradients where it records stacks
+    print(sorted(told.items()))
+
+
+def calls_itself():
+    """Call a module from within itself so often that Python's limit is not far."""
+
+    class Itself(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(4, 4)
+
+        def forward(self, x, depth):
+            return torch.tanh(self.layer(x)) if depth == 0 else self(torch.tanh(self.layer(x)), depth - 1)
+
+    torch.manual_seed(0)
+    model = Itself()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(20):
+        optimizer.zero_grad()
+        loss = model(torch.ones(2, 4), 180).sum()
+        loss.backward()
+        optimizer.step()
+    print(loss.item().hex())
+
+
+def without_values():
+    """Train on the meta device, to see what would fit: no parameter has values, some are in no optimiser."""
+    held, unheld = nn.Linear(8, 8, device="meta"), nn.Linear(8, 8, device="meta")
+    optimizer = torch.optim.SGD(held.parameters(), lr=0.1, foreach=False)
+    model = nn.Sequential(held, unheld)
+    for _ in range(40):
+        model(torch.ones(4, 8, device="meta")).sum().backward()
+        optimizer.step()
+    print("no values", unheld.weight.grad.is_meta)
+
+
+class Plain(torch.optim.Optimizer):
+    """An optimiser of the program's main file, which cloudpickle writes out in full."""
+
+    def __init__(self, params):
+        super().__init__(params, {})
+
+    def step(self, closure=None):
+        """Update nothing."""
+
+
+def by_value():
+    """Take the step of a class of one's own as cloudpickle does, and find nothing in it that cannot be pickled."""
+    import types
+
+    optimizer = Plain(nn.Linear(2, 2).parameters())
+    step = vars(Plain)["step"]
+    if not isinstance(step, types.FunctionType):
+        made, parts = step.__reduce__()
+        step = made(*parts)
+    print(step.__code__.co_filename.endswith("optimizer.py"), step.__qualname__, optimizer.step() is None)
+
+
 if __name__ == "__main__":
     globals()[sys.argv[1]]()

@@ -4,18 +4,25 @@ All are inert while torch.compile traces, so they cause no graph break and no re
 guarded: a fault ends the recording, never the program.
 """
 
+import copy
 import functools
 import gc
+import sys
 import threading
+import types
 import weakref
 from collections.abc import Callable
 from dataclasses import field
 from typing import Any
 
+from uncork.capture.apart import is_capturing
 from uncork.capture.imports import AfterImport
 from uncork.capture.recorder import Recorder
 from uncork.capture.roles import MOST_OPTIMIZERS, Roles
 from uncork.records import dataclass
+
+NESTED = 32
+"""Modules called inside each other that few models reach: those that call themselves, along a tree say, do."""
 
 
 class Depth(threading.local):
@@ -74,6 +81,8 @@ class Patches:
         if self.in_backward.depth:
             self.in_backward.updated = True
             return
+        if is_capturing(self.torch):
+            return
         self.count_holdings()
         if self.recorder.finder.rule != "mark" and self.recorder.is_ours():
             key, begins = self.roles.of(optimizer)
@@ -84,10 +93,7 @@ class Patches:
         recorder = self.recorder
         journal, step, window = recorder.journal, recorder.finder.seen, recorder.window
         wanted = window.stage.name == "settle" if window is not None else journal.is_due(step)
-        if not wanted or not recorder.is_ours():
-            return
-        # What reads values may not run while a CUDA graph is captured.
-        if not (self.torch.cuda.is_initialized() and self.torch.cuda.is_current_stream_capturing()):
+        if wanted and recorder.is_ours():
             journal.count(recorder.regions.named(), step)
 
 
@@ -132,7 +138,7 @@ def _hook_backward(patches: Patches) -> None:
 
     def ended() -> None:
         updated, inside.updated = inside.updated, False
-        if recorder.finder.rule == "mark" or not recorder.is_ours():
+        if recorder.finder.rule == "mark" or not recorder.is_ours() or is_capturing(patches.torch):
             return
         if recorder.thread is None:
             recorder.thread = threading.get_ident()
@@ -150,8 +156,7 @@ def _hook_optimizers(patches: Patches, late: list[Any]) -> None:
         patches: What the patches share.
         late: Optimisers that are there already.
     """
-    optimizer_class, recorder, compiling = patches.torch.optim.Optimizer, patches.recorder, patches.compiling
-    updates = patches.updates
+    optimizer_class, recorder = patches.torch.optim.Optimizer, patches.recorder
     patch = optimizer_class._patch_step_function
 
     @functools.wraps(patch)
@@ -165,30 +170,53 @@ def _hook_optimizers(patches: Patches, late: list[Any]) -> None:
         patches.roles.built(optimizer)
         if recorder.is_ours():
             recorder.take(recorder.finder.optimizer_built())
-        step_of_class = type(optimizer).step
-        if getattr(step_of_class, "_uncork", False):
-            return
+        if not getattr(type(optimizer).step, "_uncork", False):
+            type(optimizer).step = HookedStep(patches, type(optimizer).step)
 
-        @functools.wraps(step_of_class)
-        def step(self: Any, *args: Any, **kwargs: Any) -> Any:
-            if compiling() or recorder.broken:
-                return step_of_class(self, *args, **kwargs)
-            updates.value += 1
-            try:
-                return step_of_class(self, *args, **kwargs)
-            finally:
-                updates.value -= 1
-                if updates.value == 0:
-                    recorder.guard(lambda: patches.updated(self))
-
-        step.hooked = step._uncork = True  # type: ignore[attr-defined]
-        # A compiled ``optimizer.step`` runs ours as plain Python and compiles torch's below it, as without us.
-        patches.run_as_python(step)
-        type(optimizer).step = step
-
+    # A compiled ``optimizer.step`` runs ours as plain Python and compiles torch's below it, as without us.
+    patches.run_as_python(HookedStep.__call__)
     optimizer_class._patch_step_function = _patch_step_function
     for one in late:
         recorder.guard(functools.partial(wrap, one))
+
+
+class HookedStep:
+    """An optimiser class's ``step`` that tells of each update; a method like any other.
+
+    What is pickled of it is the step it wraps: cloudpickle, and with it Ray and joblib, write a class of the program's
+    main file out in full.
+
+    Args:
+        patches: What the patches share.
+        original: The class's own ``step``.
+    """
+
+    def __init__(self, patches: Patches, original: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, original)
+        self.hooked = self._uncork = True
+        self._patches, self._original = patches, original
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        """Return the step bound to its optimiser, or itself where the class is asked."""
+        return self if instance is None else types.MethodType(self, instance)
+
+    def __call__(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+        """Return what the step returns."""
+        patches, original = self._patches, self._original
+        if patches.compiling() or patches.recorder.broken:
+            return original(optimizer, *args, **kwargs)
+        updates = patches.updates
+        updates.value += 1
+        try:
+            return original(optimizer, *args, **kwargs)
+        finally:
+            updates.value -= 1
+            if updates.value == 0:
+                patches.recorder.guard(lambda: patches.updated(optimizer))
+
+    def __reduce__(self) -> Any:
+        """Return what gives the step it wraps, by the standard library alone."""
+        return copy.copy, (self._original,)
 
 
 def _hook_scaler(patches: Patches) -> None:
@@ -242,11 +270,16 @@ class Outermost:
     def __init__(self, patches: Patches, original: Callable[..., Any]) -> None:
         self._recorder, self._original, self._depth = patches.recorder, original, Depth()
         self._region = patches.torch._C._profiler._RecordFunctionFast
+        self._room = 0
 
     def __call__(self, module: Any, args: Any, kwargs: Any) -> Any:
         """Return what the module returns; its entry may be where a step, and a window with it, ends or begins."""
         if self._depth.value == 0:
             self._recorder.guard(lambda: self._entered(module))
+        elif self._depth.value == NESTED and sys.getrecursionlimit() != self._room:
+            # A call takes four of what Python allows; ours add one to four.
+            self._room = 2 * sys.getrecursionlimit()
+            sys.setrecursionlimit(self._room)
         self._depth.value += 1
         try:
             if self._recorder.regions.on:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from uncork.capture import settings
+from uncork.capture.apart import apart
 from uncork.capture.budget import Budget, Watch
 from uncork.capture.farewell import Farewell
 from uncork.capture.files import write_json
@@ -77,7 +78,8 @@ class Recorder:
             return
         outer, self.busy = self.busy, True
         try:
-            what()
+            with apart(self.torch):
+                what()
         except Exception:
             self.break_down()
         finally:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from uncork.capture import plan
+from uncork.capture.apart import is_capturing
 from uncork.capture.plan import Stage
 from uncork.capture.probes import Probe
 from uncork.capture.windows import FILES
@@ -82,7 +83,8 @@ class TimedWindows:
         try:
             # The engine restores the thread's profiler when backward ends: one begun or ended inside would be lost.
             torch = self._recorder.torch
-            if not self._recorder.busy and self._is_needed() and torch._C._current_graph_task_id() < 0:
+            is_free = torch._C._current_graph_task_id() < 0 and not is_capturing(torch)
+            if not self._recorder.busy and self._is_needed() and is_free:
                 self._recorder.guard(self._stop if self._open else self._start)
         except BaseException:  # a Ctrl-C that fell into this callback belongs to the program
             _thread.interrupt_main()

@@ -4,6 +4,8 @@ import weakref
 from collections.abc import Iterable
 from typing import Any
 
+from uncork.capture.apart import is_plain
+
 MOST_NAMES = 200
 """Modules that are named, outermost first: those inside them need no name."""
 VALUES = 64
@@ -59,7 +61,7 @@ class Unheld:
         wanted = [one for one in module.parameters(recurse=False) if one.requires_grad]
         if any(id(one) in held for one in wanted):
             return False
-        told = [self._is_same(one) for one in wanted if one.grad is not None]
+        told = [self._is_same(one) for one in wanted if one.grad is not None and is_plain(_local(one))]
         return all(told) if told else None
 
     def _is_same(self, parameter: Any) -> bool:
@@ -75,9 +77,14 @@ class Unheld:
         return bool(is_old and is_plain and now.shape == before.shape and (now == before).all())
 
 
+def _local(parameter: Any) -> Any:
+    """Return a parameter, or this rank's part of one that is sharded over ranks."""
+    return getattr(parameter, "_local_tensor", parameter)
+
+
 def _values(parameter: Any) -> Any:
-    """Return copies of some values of a parameter, spread over it; of one sharded over ranks, of this rank's part."""
-    flat = getattr(parameter, "_local_tensor", parameter).detach().reshape(-1)
+    """Return copies of some values of a parameter, spread over it."""
+    flat = _local(parameter).detach().reshape(-1)
     return flat[:: max(flat.numel() // VALUES, 1)].clone()
 
 
