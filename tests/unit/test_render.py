@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from html import escape
+from pathlib import Path
 
 import pytest
 
@@ -271,3 +272,12 @@ def test_what_the_recorder_noted_is_told_with_the_doubts(form: str, lang: str):
     assert (gathered in told, cut in told, mark.format("note.a-new-one") in told) == (True, True, False)
     checked = replace(noted, quality=(*noted.quality, Quality("step-cut", "warning")))
     assert cut not in "".join(renderers()[form](checked, Options(lang=lang, width=4000)))
+
+
+def test_a_place_is_told_where_the_folder_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program may delete the folder it was started in; the file's whole path is shown then."""
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert place("/x/train.py", 3, None) == "/x/train.py:3"

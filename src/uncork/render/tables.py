@@ -137,11 +137,19 @@ def _short_place(file: str | None, line: int | None) -> str:
     return f"{name}:{line}" if line else name
 
 
+def _from_here(file: str) -> str:
+    """Return a file relative to where people are; as it is where that folder is gone, or on another drive."""
+    try:
+        return os.path.relpath(file)
+    except (OSError, ValueError):
+        return file
+
+
 def place(file: str | None, line: int | None, function: str | None) -> str:
     """Return a source place as people write it, the file relative to where they are: ``train.py:41 step``."""
     if not file:
         return function or ""
-    here = os.path.relpath(file) if os.path.isabs(file) else file  # noqa: PTH117
+    here = _from_here(file) if os.path.isabs(file) else file  # noqa: PTH117
     shown = file if here.startswith("..") else here
     if len(shown) > 40:
         shown = "…/" + "/".join(shown.replace("\\", "/").split("/")[-2:])
