@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from uncork.capture.api import Session, record
+from uncork.errors import UncorkError
+from uncork.locale import default_language
 from uncork.notebook import Shown
 
 
@@ -67,4 +69,5 @@ class TrainingRecording:
         except Exception as fault:
             if os.environ.get("UNCORK_DEBUG"):
                 traceback.print_exc()
-            sys.stderr.write(f"uncork: {fault}\n")
+            told = fault.told(default_language()) if isinstance(fault, UncorkError) else fault
+            sys.stderr.write(f"uncork: {told}\n")
