@@ -77,7 +77,6 @@ OBSERVER_RATIO = 1.1
 UNLIKE_RATIO = 1.5
 ENOUGH_OTHERS = 20
 """Steps that many times as long as the recorded ones, where there are enough of them, hold something else besides."""
-
 ONLY_LOADING = 0.95
 """A piece of a step that waits for its batch this much (labelled traces: up to 0.85) ends before it came."""
 
@@ -348,8 +347,12 @@ def _marks_end_early(counts: RecordingQuality, _: Facts) -> Quality | None:
 
 
 def _observer(counts: RecordingQuality, facts: Facts) -> Quality | None:
-    medians = {one.name: median(one.step_ns) for one in facts.run.windows if one.step_ns} if facts.run else {}
+    windows = facts.run.windows if facts.run else ()
+    medians = {one.name: median(one.step_ns) for one in windows if one.step_ns}
     quiet_ns = medians.get(facts.run.quiet_window) if facts.run else None
+    others = next((one.step_ns for one in windows if one.name == "unwatched"), ())
+    if len(others) >= ENOUGH_OTHERS and medians.get("light", 0) > UNLIKE_RATIO * median(others):
+        quiet_ns = median(others)  # the baseline, beside the recorded steps, fell into the same bad moment
     if quiet_ns and "light" in medians:
         ratio = medians["light"] / quiet_ns
         if ratio > OBSERVER_RATIO:

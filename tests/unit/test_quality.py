@@ -344,6 +344,15 @@ def test_the_observer_is_held_against_steps_without_it(steps: dict[str, int], lo
     assert (told and told.params["times_longer"]) == longer
 
 
+@pytest.mark.parametrize(("others", "other_ms", "longer"), [(20, 4, 2.5), (19, 4, None), (20, 8, None)])
+def test_a_baseline_that_shared_a_bad_moment_hides_no_longer_steps(others: int, other_ms: int, longer: float | None):
+    """Baseline and light steps take 10 ms; twenty others that took far less are what a step takes."""
+    steps = {"baseline": (10, 4), "light": (10, 4), "unwatched": (other_ms, others)}
+    windows = tuple(Window(name, (ms * 1_000_000,) * count) for name, (ms, count) in steps.items())
+    told = found(replace(sketch(SOUND)[0], run=RunInfo(windows=windows))).get("observer-overhead")
+    assert (told and told.params["times_longer"]) == longer
+
+
 @pytest.mark.parametrize(
     ("between_ms", "steps", "share"),
     [(300, 10, 0.75), (10, 10, None), (300, 4, None)],  # 300 of 400 ms; 10 of 110 ms is under a tenth; too few steps
