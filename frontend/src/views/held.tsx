@@ -90,7 +90,7 @@ function Stacked({ curve }: { curve: Curve }) {
         {line && <path class="reserved" d={line} />}
         <line class="grip" x1={peakX} x2={peakX} y1="0" y2={HEIGHT} onClick={showHolders} />
       </svg>
-      {ticks(span, niceTick(span / 8), false).filter(value => value < 0.985 * span).map(value => <span class="x" style={{ left: `${(value / span) * 100}%` }}>{curve.time_ns ? duration(value) : count(value)}</span>)}
+      {ticks(span, niceTick(span / (innerWidth < 560 ? 4 : 8)), false).filter(value => value < 0.985 * span).map(value => <span class="x" style={{ left: `${(value / span) * 100}%` }}>{curve.time_ns ? duration(value) : count(value)}</span>)}
       </div>
       <Tip tip={tip} />
     </figure>

@@ -115,7 +115,7 @@ function paint(canvas: HTMLCanvasElement, curve: Curve, span: number, peak: { ti
     ctx.textAlign = 'right';
     ctx.fillText(isBytes ? bytes(value) : quantity(curve.meta.unit, value), LEFT - 8, Math.min(Math.max(y, 7), tall - 2));
   }
-  for (const time of ticks(span, niceTick(span / 8), false)) {
+  for (const time of ticks(span, niceTick(span / Math.min(8, (width - LEFT) / 70)), false)) {
     const x = LEFT + (time / span) * (width - LEFT);
     if (x > width - 20) continue;
     ctx.textAlign = time ? 'center' : 'left';
