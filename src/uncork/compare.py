@@ -286,15 +286,18 @@ def _under_old_keys(was: Mapping[_Key, Finding], now: Mapping[_Key, Finding]) ->
     Where most calls are, say, moves between layers; figures apart, the title stays.
     """
 
-    def words(key: _Key, one: Finding) -> list[tuple[str, str, str | None]]:
+    def words(key: _Key, one: Finding) -> set[tuple[str, str, str | None]]:
         title = _FIGURES.sub("", finding_texts(one, "en")["title"])
-        return [(one.rule, title, file) for file in (key[2], one.location.file)]
+        return {(one.rule, title, file) for file in (key[2], one.location.file)}
 
-    left = {said: key for key, one in was.items() if key not in now for said in words(key, one)}
-    return {
-        key if key in was else next((left[said] for said in words(key, one) if said in left), key): one
-        for key, one in now.items()
-    }
+    left = {key: words(key, one) for key, one in was.items() if key not in now}
+    found: dict[_Key, Finding] = {}
+    for key, one in now.items():
+        said = words(key, one)
+        old = key if key in was else next((other for other, before in left.items() if before & said), key)
+        left.pop(old, None)  # two that say the same stay two
+        found[old] = one
+    return found
 
 
 @dataclass(frozen=True)

@@ -80,6 +80,26 @@ def test_a_finding_that_says_the_same_of_another_layer_is_still_there():
     assert [len(part) for part in (other.gone, other.new, other.kept)] == [1, 1, 0]
 
 
+@pytest.mark.parametrize(
+    ("was", "now", "expected"),
+    [(("a",), ("b", "c"), [0, 1, 1]), (("a", "b"), ("c", "d"), [0, 0, 2]), (("a", "b"), ("c",), [1, 0, 1])],
+)
+def test_each_finding_takes_the_place_of_one_other_at_most(
+    was: tuple[str, ...], now: tuple[str, ...], expected: list[int]
+) -> None:
+    """Findings that say the same of several layers are gone, new and kept as often as there are of them."""
+    report = starved_report()
+    (finding,) = report.findings
+
+    def tiny(modules: tuple[str, ...]) -> Report:
+        places = [Location(module=module, file="train.py") for module in modules]
+        told = replace(finding, rule="tiny-operators", params={"share": 0.06, "op": "a"})
+        return replace(report, findings=tuple(replace(told, location=place) for place in places))
+
+    seen = compare(tiny(was), tiny(now))
+    assert [len(part) for part in (seen.gone, seen.new, seen.kept)] == expected
+
+
 def test_ledger_and_operators_show_the_largest_change_first():
     """Causes and operators are listed by how much they moved."""
     before = starved_report()
