@@ -83,6 +83,23 @@ def test_an_optimiser_for_each_step_is_part_of_the_step() -> None:
     assert finder.optimizer_built() is Action.NOTHING
 
 
+def test_an_optimiser_that_loads_its_state_is_no_new_one(tmp_path: Path) -> None:
+    """Torch sets an optimiser up again after `load_state_dict`, as a loop does that goes back to its best state."""
+    program = tmp_path / "goes_back.py"
+    program.write_text(
+        "import torch\n"
+        "from uncork.capture import inside\n"
+        "model = torch.nn.Linear(8, 8)\n"
+        "optimizer = torch.optim.Adam(model.parameters())\n"
+        "for _ in range(12):\n"
+        "    model(torch.ones(4, 8)).sum().backward()\n"
+        "    optimizer.step()\n"
+        "    optimizer.load_state_dict(optimizer.state_dict())\n"
+        "print(inside.recorder.finder.optimizers, len(inside.recorder.journal.seen['optimizers']))\n"
+    )
+    assert record(tmp_path / "run", [str(program)], cwd=tmp_path).out.split() == ["1", "1"]
+
+
 def test_a_loop_that_was_left_open_counts_its_last_step() -> None:
     """A training that leaves its loader early has its last step open; it counts, though nobody knows when it ended."""
     finder = StepFinder()

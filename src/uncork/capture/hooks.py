@@ -165,11 +165,11 @@ def _hook_optimizers(patches: Patches, late: list[Any]) -> None:
         recorder.guard(lambda: wrap(self))
 
     def wrap(optimizer: Any) -> None:
-        recorder.journal.seen["optimizers"].append(weakref.ref(optimizer))
-        del recorder.journal.seen["optimizers"][:-MOST_OPTIMIZERS]
-        patches.roles.built(optimizer)
-        if recorder.is_ours():
-            recorder.take(recorder.finder.optimizer_built())
+        if patches.roles.built(optimizer):
+            recorder.journal.seen["optimizers"].append(weakref.ref(optimizer))
+            del recorder.journal.seen["optimizers"][:-MOST_OPTIMIZERS]
+            if recorder.is_ours():
+                recorder.take(recorder.finder.optimizer_built())
         if not getattr(type(optimizer).step, "_uncork", False):
             type(optimizer).step = HookedStep(patches, type(optimizer).step)
 

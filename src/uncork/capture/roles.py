@@ -37,17 +37,20 @@ class Roles:
         self._newest = self._updating = self._begun = 0
         self._updated = False
 
-    def built(self, optimizer: Any) -> None:
-        """Note an optimiser that is new."""
+    def built(self, optimizer: Any) -> bool:
+        """Return whether an optimiser is new: torch also sets one up again that loads its state."""
+        former = self._roles.get(id(optimizer))
+        if former is not None and former.optimizer() is optimizer:
+            return False
         if self._updated:
             self._newest, self._updated = self._newest + 1, False
-        former = self._roles.pop(id(optimizer), None)
         if former is not None:
-            self._gone.append(former)
+            self._gone.append(self._roles.pop(id(optimizer)))
             del self._gone[:-MOST_OPTIMIZERS]
         self._roles[id(optimizer)] = Role(next(self._keys), self._newest, weakref.ref(optimizer))
         if len(self._roles) > MOST_OPTIMIZERS:
             del self._roles[next(iter(self._roles))]
+        return True
 
     def of(self, optimizer: Any) -> tuple[int, bool]:
         """Return an optimiser's key at an update, and whether it begins another training than all before it."""
