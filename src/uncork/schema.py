@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Any
@@ -77,4 +78,5 @@ def _is_a(value: object, kind: str) -> bool:
         return isinstance(value, _TYPES[kind])
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return False
-    return math.isfinite(value) and (kind == "number" or isinstance(value, int))
+    is_figure = -sys.float_info.max <= value <= sys.float_info.max  # and no integer that no float could hold
+    return is_figure and (kind == "number" or isinstance(value, int))

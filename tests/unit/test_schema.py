@@ -81,6 +81,7 @@ def test_no_field_of_a_saved_report_ends_in_a_fault() -> None:
         (("run", "steps"), "x", 'its run.steps cannot be "x"'),
         (("findings", 0, "location", "file"), [1], "its findings[0].location.file cannot be [1]"),
         (("ledger", 0, "ns_per_step"), -5, "its ledger[0].ns_per_step cannot be -5"),
+        (("ledger", 0, "ns_per_step"), 10**400, f"its ledger[0].ns_per_step cannot be 1{'0' * 39}…"),
         (("verdict", "share"), 1.5, "its verdict.share cannot be 1.5"),
         (("tables", "operators", 0, "cpu_self_ns"), "y" * 99, f'cpu_self_ns cannot be "{"y" * 39}…'),
         (("run", "median_step_ns"), float("nan"), "is a damaged report (NaN is no JSON)"),
