@@ -21,3 +21,53 @@ def test_a_program_that_looks_closely_sees_the_same(tmp_path: Path, program: str
     if program != "by_value":
         assert {"light", "deep"} <= set(run.window_names())
         assert run.told(0)["faults"] == []
+
+
+FORWARDS = """
+import sys, torch
+model = torch.nn.Linear(8, 8)
+with torch.no_grad():
+    for _ in range(300):
+        found = model(torch.ones(1, 8))
+print(found.shape, "resource" in sys.modules)
+"""
+
+
+def test_files_beside_the_script_are_not_run_for_us(tmp_path: Path) -> None:
+    """Two are named as modules of Python's library that only the recorder wants: nothing of them is ever run."""
+    for name in ("resource.py", "profile.py"):
+        (tmp_path / name).write_text(f"print('run: {name}')\n", encoding="utf-8")
+    (tmp_path / "main.py").write_text(FORWARDS, encoding="utf-8")
+    argv = [str(tmp_path / "main.py")]
+    alone, run = plain(argv, cwd=HERE), record(tmp_path / "run", argv, cwd=HERE)
+    assert (run.out, run.code) == (alone.stdout, 0)
+    assert run.told(0)["faults"] == []
+    assert "profile-hidden" in run.told(0)["notes"]
+    assert {"light", "deep"} <= set(run.window_names())
+
+
+SPAWNING = """
+import os, torch, uncork
+
+class Ones(torch.utils.data.Dataset):
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, index):
+        return torch.ones(2)
+
+if __name__ == "__main__":
+    for name in ("PYTHONPATH", "UNCORK_CAPTURE"):
+        os.environ.pop(name, None)
+    loader = torch.utils.data.DataLoader(Ones(), 2, num_workers=1, multiprocessing_context="spawn")
+    print(uncork.MINE, len(list(loader)))
+"""
+
+
+def test_workers_start_where_the_program_cleared_its_environment(tmp_path: Path) -> None:
+    """A worker that cannot find the recorder is asked for nothing of it: the program has an ``uncork`` of its own."""
+    (tmp_path / "uncork.py").write_text("MINE = 'mine'\n", encoding="utf-8")
+    (tmp_path / "main.py").write_text(SPAWNING, encoding="utf-8")
+    folder = tmp_path / "run"
+    run = record(folder, [str(tmp_path / "main.py")], cwd=HERE)
+    assert (run.out, run.code) == ("mine 4\n", 0), run.err

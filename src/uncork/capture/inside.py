@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from uncork.capture.imports import AfterImport
-from uncork.capture.options import Orders
+from uncork.capture.options import ENVIRONMENT, Orders
 
 OUR_FILES = os.path.dirname(os.path.abspath(__file__)) + os.sep
 ENTERED = "entered"
@@ -45,6 +45,12 @@ def begin() -> None:
 def recorded_from_outside() -> str | None:
     """Return the run folder of the ``uncork run`` that records this process, or None."""
     return _outside
+
+
+def is_kept_from_children() -> bool:
+    """Return whether the program has taken away what lets the recorder into the processes it starts."""
+    paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    return _outside is not None and (ENVIRONMENT not in os.environ or os.path.join(OUR_FILES, "inject") not in paths)
 
 
 def begin_here(orders: Orders) -> None:

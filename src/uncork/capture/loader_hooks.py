@@ -5,6 +5,7 @@ import os
 import threading
 from typing import Any
 
+from uncork.capture import inside
 from uncork.capture.loader import InGet, clock, original_loop, time_fetchers, time_pickler, worker_loop
 from uncork.capture.recorder import Recorder
 from uncork.capture.settings import of_loader
@@ -110,6 +111,8 @@ def _hook_start(iterator: Any, worker_module: Any, recorder: Recorder) -> None:
             recorder.guard(lambda: recorder.spans.add("startup", begun_ns, clock(), loader.num_workers))
 
     def prepare() -> None:
+        if inside.is_kept_from_children():
+            return  # a spawned worker could not import our loop
         recorder.spans.flush()
         worker_module._worker_loop = functools.partial(worker_loop, str(recorder.home()))
 

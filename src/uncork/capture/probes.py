@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from uncork.capture.standard import standard
 from uncork.capture.versions import (
     HeldBack,
     Quiet,
@@ -202,10 +203,12 @@ class FunctionsProbe(Probe):
 
     def start(self) -> None:
         """Begin to count; steps aside where the program has a profiler or a debugger of its own."""
-        import cProfile
-
         if sys.getprofile() is not None or sys.gettrace() is not None:
             raise Unavailable("user-cprofile")
+        try:
+            cProfile = standard("cProfile", "profile", "optparse")  # noqa: N806  # the module's own name
+        except ImportError as hidden:
+            raise Unavailable("profile-hidden") from hidden
         profile = cProfile.Profile()
         try:
             profile.enable()
@@ -272,8 +275,7 @@ def give_back(theirs: Any) -> None:
 def _counts() -> dict[str, int]:
     """Return pages that had to be given to this process, its CPU time and its memory; nothing where none is counted."""
     try:
-        import resource
-
+        resource = standard("resource")
         used = resource.getrusage(resource.RUSAGE_SELF)
         with open("/proc/self/statm", "rb") as file:
             resident_pages = int(file.read().split()[1])
