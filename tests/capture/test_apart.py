@@ -1,5 +1,6 @@
 """What a program can see of the recorder: nothing, however closely it looks at torch."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -71,3 +72,16 @@ def test_workers_start_where_the_program_cleared_its_environment(tmp_path: Path)
     folder = tmp_path / "run"
     run = record(folder, [str(tmp_path / "main.py")], cwd=HERE)
     assert (run.out, run.code) == ("mine 4\n", 0), run.err
+
+
+def test_a_script_whose_name_is_no_text_is_recorded(tmp_path: Path) -> None:
+    """Its deep window goes without stacks, which torch cannot write, and nothing fails."""
+    script = tmp_path / os.fsdecode(b"t\xff.py")
+    try:
+        script.write_text(FORWARDS, encoding="utf-8")
+    except OSError:
+        pytest.skip("files here have names in UTF-8 only")
+    run = record(tmp_path / "run", [str(script)], cwd=HERE)
+    assert run.code == 0
+    assert run.told(0)["faults"] == []
+    assert "deep" in run.window_names()

@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from uncork.capture.standard import standard
@@ -106,8 +107,8 @@ class TraceProbe(Probe):
 
         if profiler._is_profiler_enabled:
             raise Unavailable("user-profiler")
-        if self._asked["with_stack"] and (sys.getprofile() is not None or not stacks_are_safe(self._torch)):
-            self._asked["with_stack"] = False
+        is_free = sys.getprofile() is None and names_are_text(sys._getframe())
+        self._asked["with_stack"] = self._asked["with_stack"] and is_free and stacks_are_safe(self._torch)
         self._profile = profiler.profile(use_device=_device(self._torch), use_kineto=True, **self._asked)
         config = without_python_events(self._torch, stacks=self._asked["with_stack"])
         if config is not None:  # set here, since the constructor refuses it beside stacks, for the sake of its events
@@ -262,6 +263,17 @@ class FunctionsProbe(Probe):
             claim(tool_id, name)
 
         monitoring.use_tool_id = use_tool_id
+
+
+def names_are_text(frame: FrameType | None) -> bool:
+    """Return whether each file on a stack has a name in UTF-8: at another one torch's tracer fails half begun."""
+    while frame is not None:
+        try:
+            frame.f_code.co_filename.encode()
+        except UnicodeEncodeError:
+            return False
+        frame = frame.f_back
+    return True
 
 
 def give_back(theirs: Any) -> None:
