@@ -70,8 +70,8 @@ def test_a_function_that_prepares_input_is_told_apart():
     assert python_shares(table)[0].tolist() == pytest.approx([0.0, 0.28])
 
 
-def test_functions_that_call_each_other_are_followed_once():
-    """Two library functions that call each other: no endless way, no share above one."""
+def test_functions_that_call_each_other_share_their_time():
+    """Of sum's 50 ms 0.2 are its own and 0.4 sklearn's; of sklearn's 20 all are told: 0.4 its own, the rest sum's."""
     table = profile()
     table = replace(
         table,
@@ -79,7 +79,26 @@ def test_functions_that_call_each_other_are_followed_once():
         edge_callee=np.array([3, 2, 3], np.int64),
         edge_total_ns=np.array([20, 20, 20], np.int64) * MS,
     )
-    assert 0.1 < python_shares(table)[0].sum() <= 0.3
+    assert python_shares(table)[0].sum() == pytest.approx((10 + 20) / 100, rel=1e-4)
+
+
+@pytest.mark.parametrize(("depth", "share"), [(60, 1.0), (2000, 64 / 2001)])
+def test_libraries_are_followed_as_deep_as_programs_go(depth: int, share: float):
+    """Each function calls the next and takes 1 ms itself; of what lies below the 64th nothing is claimed."""
+    left_ns = np.arange(depth, -1, -1) * MS
+    table = FunctionTable(
+        file=("/home/me/train.py", *["/lib/python3.11/site-packages/sympy/core.py"] * depth),
+        line=np.arange(depth + 1),
+        name=("simplify", *(f"part{place}" for place in range(depth))),
+        calls=np.ones(depth + 1, np.int64),
+        self_ns=np.full(depth + 1, MS),
+        total_ns=left_ns + MS,
+        edge_caller=np.arange(depth),
+        edge_callee=np.arange(1, depth + 1),
+        edge_total_ns=left_ns[:-1],
+        edge_calls=np.ones(depth, np.int64),
+    )
+    assert python_shares(table)[0].tolist() == pytest.approx([share, 0.0])
 
 
 def test_gaps_without_frames_are_python_as_far_as_cprofile_says():

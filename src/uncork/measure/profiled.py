@@ -1,7 +1,5 @@
 """What the program's own Python takes by cProfile, for steps with more calls than a trace of their stacks may hold."""
 
-from functools import cache
-
 import numpy as np
 import numpy.typing as npt
 
@@ -11,7 +9,9 @@ from uncork.operators import prepares_input
 from uncork.recording import FunctionTable
 
 Times = npt.NDArray[np.float64]
-"""Shares or nanoseconds for nothing else, and for preparing input, length 2."""
+"""Shares or nanoseconds for nothing else, and for preparing input, shape (…, 2)."""
+_DEEPEST = 64
+"""Functions followed one below the other, the user's first, as deep as programs go; circles settle sooner."""
 _TORCH = ("/torch/", "uncork/capture/")
 _BUILT_IN = ("torch", "pybind11", "lsprof")
 
@@ -25,30 +25,35 @@ def python_shares(table: FunctionTable) -> dict[int, Times]:
     graph, total = CallGraph(table), int(table.self_ns.sum())
     if not total:
         return {}
-    names = [_frame(table, place) for place in range(len(table.name))]
-    open_places: set[int] = set()
-
-    def spent(place: int) -> Times:
-        """Return a function's time in all: its own, and that of the libraries it calls."""
-        time_ns = np.array([table.self_ns[place], 0.0])
-        for callee, called_ns in graph.callees.get(place, ()):
-            if not graph.users[callee] and not _is_torch(names[callee]):
-                time_ns = time_ns + called_ns * part(callee)
-        return np.array([0.0, time_ns.sum()]) if prepares_input(names[place]) else time_ns
-
-    @cache
-    def part(place: int) -> Times:
-        """Return the share of a library's function that is neither PyTorch's nor the user's."""
-        if place in open_places or not table.total_ns[place]:
-            return np.zeros(2)
-        open_places.add(place)
-        share: Times = np.minimum(spent(place) / int(table.total_ns[place]), 1.0)
-        open_places.discard(place)
-        return share
-
+    spent_ns = _with_libraries(table, graph.users)
     beside = set(graph.users_below(fetches(table)))
     mine = [place for place in np.flatnonzero(graph.users).tolist() if place not in beside]
-    return {place: spent(place) / total for place in mine}
+    return {place: spent_ns[place] / total for place in mine}
+
+
+def _with_libraries(table: FunctionTable, users: npt.NDArray[np.bool_]) -> Times:
+    """Return each function's own time and that of the libraries it calls, by the share each callee has of its caller.
+
+    Args:
+        table: cProfile's table.
+        users: Which functions are the user's: their time is their own.
+    """
+    frames = [_frame(table, place) for place in range(len(users))]
+    prepares = np.array([prepares_input(frame) for frame in frames], bool)
+    followed = ~users & np.array([not _is_torch(frame) for frame in frames], bool)
+    edges = np.flatnonzero(followed[table.edge_callee] & (table.edge_caller != table.edge_callee))
+    caller, callee, called_ns = table.edge_caller[edges], table.edge_callee[edges], table.edge_total_ns[edges]
+    spent_ns, share = np.zeros((len(users), 2)), np.zeros((len(users), 2))
+    for _ in range(_DEEPEST):
+        before = share
+        for purpose in (0, 1):
+            spent_ns[:, purpose] = np.bincount(caller, called_ns * share[callee, purpose], len(users))
+        spent_ns[:, 0] += table.self_ns
+        spent_ns[prepares, 1], spent_ns[prepares, 0] = spent_ns[prepares].sum(axis=1), 0.0
+        share = np.minimum(spent_ns / np.maximum(table.total_ns, 1)[:, None], 1.0)
+        if np.allclose(share, before):
+            break
+    return spent_ns
 
 
 def calls_torch(table: FunctionTable, place: int) -> bool:
