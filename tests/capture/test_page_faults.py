@@ -8,7 +8,7 @@ import pytest
 
 from tests.capture.runs import record
 from uncork import readers
-from uncork.capture import settings
+from uncork.capture import probes, settings
 
 HERE = Path(__file__).parent
 FRESH = (4 << 20) // mmap.PAGESIZE
@@ -33,6 +33,17 @@ def test_pages_that_each_step_takes_and_gives_back_are_counted(tmp_path: Path) -
     assert [one.paging for one in recording.run.windows if one.name in ("light", "deep")] == [None, None]
     assert recording.run.settings["malloc"] == []
     assert str(recording.run.settings["libc"]) == (os.confstr("CS_GNU_LIBC_VERSION") or "")
+
+
+def test_counts_that_cannot_be_read_at_first_are_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A program may have no file left to open when the window begins, and have closed some when it ends."""
+    monkeypatch.setattr(probes, "_counts", iter(({}, {"faults": 7})).__next__)
+    probe = probes.BaselineProbe()
+    probe.start()
+    assert probe.stop(tmp_path / "nothing") == {}
+    monkeypatch.setattr(probes, "_counts", iter(({"faults": 7}, {"faults": 9})).__next__)
+    probe.start()
+    assert probe.stop(tmp_path / "nothing") == {"faults": 2}
 
 
 def test_what_was_set_for_the_allocator_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

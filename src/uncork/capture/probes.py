@@ -65,9 +65,9 @@ class BaselineProbe(Probe):
         self._before = _counts()
 
     def stop(self, path: Path) -> dict[str, int]:
-        """Return how far the counts have gone."""
+        """Return how far the counts have gone; nothing where they could not be read before."""
         del path
-        return {name: value - self._before[name] for name, value in _counts().items()}
+        return {name: value - self._before[name] for name, value in _counts().items() if name in self._before}
 
 
 class TraceProbe(Probe):
