@@ -283,6 +283,20 @@ def without_values():
     print("no values", unheld.weight.grad.is_meta)
 
 
+def compiled_update():
+    """Call an optimiser's step through torch.compile, which takes each frame below it, too."""
+    torch.manual_seed(0)
+    model = nn.Linear(4, 4)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    step = torch.compile(optimizer.step, backend="eager")
+    for _ in range(24):
+        optimizer.zero_grad()
+        loss = model(torch.ones(2, 4)).sum()
+        loss.backward()
+        step()
+    print(loss.item().hex())
+
+
 class Plain(torch.optim.Optimizer):
     """An optimiser of the program's main file, which cloudpickle writes out in full."""
 

@@ -12,7 +12,7 @@ HERE = Path(__file__).parent
 PROGRAMS = str(HERE / "programs.py")
 
 
-@pytest.mark.parametrize("program", ["counts_calls", "calls_itself", "without_values", "by_value"])
+@pytest.mark.parametrize("program", ["counts_calls", "calls_itself", "without_values", "compiled_update", "by_value"])
 def test_a_program_that_looks_closely_sees_the_same(tmp_path: Path, program: str) -> None:
     """Its output and exit code are as without the recorder, which meets no fault."""
     alone = plain([PROGRAMS, program], cwd=HERE)

@@ -9,18 +9,29 @@ def apart(torch: Any) -> AbstractContextManager[object]:
     """Return what hides our use of torch from the program's modes and subclasses of tensors: some count calls."""
     if torch is None:
         return nullcontext()
-    if torch._C._len_torch_dispatch_stack():
+    if torch._C._len_torch_dispatch_stack() or _compiles(torch):
         return _without_modes(torch)
     hidden: AbstractContextManager[object] = torch._C.DisableTorchFunction()  # asked in each step: 0.2 µs
     return hidden
+
+
+def _compiles(torch: Any) -> bool:
+    """Return whether torch.compile takes each new frame of this thread: ours would be compiled with the program's."""
+    asks = getattr(getattr(getattr(torch._C, "_dynamo", None), "eval_frame", None), "get_eval_frame_callback", None)
+    return asks is not None and callable(asks())
 
 
 @contextmanager
 def _without_modes(torch: Any) -> Iterator[None]:
     from torch.utils._python_dispatch import _disable_current_modes
 
-    with torch._C.DisableTorchFunction(), _disable_current_modes():
-        yield
+    set_eval_frame = torch._C._dynamo.eval_frame.set_eval_frame
+    before = set_eval_frame(None)
+    try:
+        with torch._C.DisableTorchFunction(), _disable_current_modes():
+            yield
+    finally:
+        set_eval_frame(before)
 
 
 def is_capturing(torch: Any) -> bool:
