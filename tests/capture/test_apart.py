@@ -1,11 +1,14 @@
 """What a program can see of the recorder: nothing, however closely it looks at torch."""
 
 import os
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from tests.capture.runs import plain, record
+from uncork.capture.hooks import Outermost
 
 pytestmark = pytest.mark.torch
 HERE = Path(__file__).parent
@@ -85,3 +88,32 @@ def test_a_script_whose_name_is_no_text_is_recorded(tmp_path: Path) -> None:
     assert run.code == 0
     assert run.told(0)["faults"] == []
     assert "deep" in run.window_names()
+
+
+def test_room_for_nested_modules_is_made_once_for_each_limit() -> None:
+    """A program that sets a limit of its own inside its modules, and restores the one it found, doubles none again."""
+    patches = SimpleNamespace(
+        recorder=SimpleNamespace(guard=lambda _: None, regions=SimpleNamespace(on=False)),
+        torch=SimpleNamespace(_C=SimpleNamespace(_profiler=SimpleNamespace(_RecordFunctionFast=None))),
+    )
+    seen, found = [], sys.getrecursionlimit()
+
+    def call(below: int) -> None:
+        before = sys.getrecursionlimit()
+        if below == 40:
+            sys.setrecursionlimit(found + 500)
+        if below:
+            outermost(below - 1, (), {})
+        else:
+            seen.append(before)
+        if below == 40:
+            sys.setrecursionlimit(before)
+
+    outermost = Outermost(patches, call)
+    try:
+        for depth in (35, 40, 35, 40, 35):
+            outermost(depth, (), {})
+        seen.append(sys.getrecursionlimit())
+    finally:
+        sys.setrecursionlimit(found)
+    assert seen == [2 * found, 2 * (found + 500), 2 * found, 2 * (found + 500), 2 * found, 2 * found]

@@ -270,16 +270,17 @@ class Outermost:
     def __init__(self, patches: Patches, original: Callable[..., Any]) -> None:
         self._recorder, self._original, self._depth = patches.recorder, original, Depth()
         self._region = patches.torch._C._profiler._RecordFunctionFast
-        self._room = 0
+        self._rooms: set[int] = set()
 
     def __call__(self, module: Any, args: Any, kwargs: Any) -> Any:
         """Return what the module returns; its entry may be where a step, and a window with it, ends or begins."""
         if self._depth.value == 0:
             self._recorder.guard(lambda: self._entered(module))
-        elif self._depth.value == NESTED and sys.getrecursionlimit() != self._room:
-            # A call takes four of what Python allows; ours add one to four.
-            self._room = 2 * sys.getrecursionlimit()
-            sys.setrecursionlimit(self._room)
+        elif self._depth.value == NESTED and (limit := sys.getrecursionlimit()) not in self._rooms:
+            # A call takes four of what Python allows; ours add one to four. A limit of ours may come back: programs
+            # that set one for a while restore what they found.
+            self._rooms.add(2 * limit)
+            sys.setrecursionlimit(2 * limit)
         self._depth.value += 1
         try:
             if self._recorder.regions.on:
