@@ -169,6 +169,20 @@ def test_a_light_window_knows_peers_from_the_deep_one():
         pipelines(Ranks([Messages.of(Rank(one)) for one in light], [0, 1]), [3, 3])
 
 
+def test_steps_of_a_deep_window_that_differ_tell_no_peer():
+    """A send to rank 1 in one step and to rank 2 in the next: of a step without shapes nobody knows which it is."""
+    (light,) = sketch("steps 1 x 10ms\n  main op 1ms..1.05ms c10d::send\n  main region 1.01ms..2ms gloo:send")
+    steps = "\n".join(
+        f'  main op {at}ms..{at + 0.05}ms c10d::send {{"Concrete Inputs": ["", "", "{peer}", "0"]}}\n'
+        f"  main region {at + 0.01}ms..{at + 1}ms gloo:send"
+        for at, peer in ((1, 1), (11, 2))
+    )
+    marks = "  main 0ms..10ms ProfilerStep#1\n  main 10ms..20ms ProfilerStep#2\n"
+    (deep,) = sketch(f"steps 1 x 20ms unmarked\n{marks}{steps}")
+    one = Messages.of(Rank(replace(light, deep=deep)))
+    assert (len(one), one.unknown) == (0, 1)
+
+
 def test_numbers_within_a_group_are_ranks_only_where_all_groups_number_alike():
     """In a group of ranks 2 and 3 the peer 1 is rank 3, which a CPU's trace does not say."""
     recordings = [replace(one, groups={"0": (0, 1), "1": (2, 3)}) for one in sketch(UNEVEN)]

@@ -155,7 +155,10 @@ def _as_in(deep: Timeline, timeline: Timeline, peer: IntArray, sent: BoolArray, 
     spoken = deep.events.names(rows)
     rows = rows[np.array([name.endswith((":send", ":recv")) for name in spoken], bool)]
     known, ways, starts = _of_regions(deep, rows)
-    told = {way: known[places] for way, places in _by_step(deep, ways, starts)}
+    told: dict[bytes, IntArray] = {}
+    for way, places in _by_step(deep, ways, starts):
+        before = told.setdefault(way, known[places])
+        told[way] = np.where(before == known[places], before, -1)  # steps that take turns tell nothing
     filled = peer.copy()
     for way, places in _by_step(timeline, sent, start_ns):
         if way in told:
