@@ -67,6 +67,8 @@ SOURCES_APART_SHARE = 0.25
 (NVML's documentation of nvmlUtilization_t)."""
 OTHERS_BYTES = 4 << 30
 """Memory beyond the allocator's: a context takes about half a GiB, libraries and NCCL up to 2; more is somebody's."""
+TWICE_SHARE = 0.5
+"""Streams that did two things at once for more of their time have wrong durations (public traces: up to 0.004)."""
 KNOWN_FORMATS = frozenset({"kineto", "legacy", "ascend", "run", "snapshot", "pstats", "memory-timeline"})
 FEW_STEPS = 5
 """In fewer steps one pause beside them is no habit."""
@@ -122,9 +124,7 @@ def lacks(measured: Sequence[Measured], quality: Sequence[Quality]) -> str | Non
 
 def _of_rank(measured: Measured) -> Iterator[Quality]:
     counts, facts = measured.get(RecordingQuality), measured.get(Facts)
-    if not isinstance(facts, Facts):
-        return
-    if not isinstance(counts, RecordingQuality):
+    if not isinstance(facts, Facts) or not isinstance(counts, RecordingQuality):
         return
     for check in _CHECKS:
         if (found := check(counts, facts)) is not None:
@@ -295,15 +295,14 @@ def _no_cpu_ops(counts: RecordingQuality, _: Facts) -> Quality | None:
 def _no_links(counts: RecordingQuality, _: Facts) -> Quality | None:
     if counts.unlinked_share <= FEW_LINKS_SHARE:
         return None
-    params = {"before_window": counts.before_window, "unlinked_share": counts.unlinked_share}
-    return Quality("no-launch-links", WARNING, counts.unlinked_share, params)
+    share = counts.unlinked_share
+    return Quality("no-launch-links", WARNING, share, {"before_window": counts.before_window, "unlinked_share": share})
 
 
 def _crossing(counts: RecordingQuality, _: Facts) -> Quality | None:
     if not counts.clipped:
         return None
-    share = counts.clipped / counts.events
-    severity = WARNING if share > CROSSING_SHARE else INFO
+    severity = WARNING if (share := counts.clipped / counts.events) > CROSSING_SHARE else INFO
     return Quality("crossing-events", severity, share, {"crossing": counts.clipped})
 
 
@@ -335,9 +334,10 @@ def _graph_replay(counts: RecordingQuality, _: Facts) -> Quality | None:
 
 
 def _clock(counts: RecordingQuality, _: Facts) -> Quality | None:
-    if counts.early_device_share <= EARLY_DEVICE_SHARE:
-        return None
-    return Quality("clock-unreliable", WARNING, counts.early_device_share)
+    if counts.twice_share > TWICE_SHARE:
+        return Quality("device-times-impossible", BLOCKING, counts.twice_share, {"twice_share": counts.twice_share})
+    early = counts.early_device_share
+    return Quality("clock-unreliable", WARNING, early) if early > EARLY_DEVICE_SHARE else None
 
 
 def _marks_end_early(counts: RecordingQuality, _: Facts) -> Quality | None:

@@ -4,7 +4,7 @@ import pytest
 
 from uncork.findings import Bottleneck, Verdict
 from uncork.measure import Rank, measure
-from uncork.measure.losses import hollow_share, lost_kernels_share, lost_share
+from uncork.measure.losses import hollow_share, lost_kernels_share, lost_share, twice_share
 from uncork.pipeline import analyze_recordings
 from uncork.quality import gate
 from uncork.testing import sketch
@@ -122,3 +122,16 @@ def test_findings_speak_of_no_share_of_a_step_whose_events_are_mostly_lost() -> 
     found = analyze_recordings(sketch(IDLE.format(40)))
     assert not [one.rule for one in found.findings if one.gain.high]
     assert "complete" in {missing for one in found.not_assessed for missing in one.missing}
+
+
+def test_streams_that_do_two_things_at_once_carry_no_verdict() -> None:
+    """Two kernels of 4 ms begin 1 ms apart: of 8 ms 3 are double; 4 x 10 kernels of 9 ms fill 48 ms with 360."""
+    first, second = (
+        "main 0ms..0.01ms aten::mm -> stream 7 1ms..5ms a",
+        "main 1ms..1.01ms aten::mm -> stream {} 2ms..6ms a",
+    )
+    assert twice_share(timeline(f"{DEVICE}{first}\n{second.format(7)}")) == pytest.approx(3 / 8)
+    assert twice_share(timeline(f"{DEVICE}{first}\n{second.format(9)}")) == 0.0
+    ten = "".join(f"\n main {at}ms..{at}.01ms aten::mm -> stream 7 {at}ms..{at + 9}ms a" for at in range(10))
+    assert twice_share(timeline(DEVICE + ten)) == pytest.approx(1 - 48 / 360)
+    assert verdict(DEVICE + ten).summary.id == "verdict.undetermined.device-times-impossible"

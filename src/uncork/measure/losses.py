@@ -1,11 +1,15 @@
-"""How much a recording lost: launches without their record on the device, operators without what they always call."""
+"""How much a recording lost: launches without their record on the device, operators without what they always call.
+
+And how much of it cannot be: streams that do two things at once.
+"""
 
 import re
 
 import numpy as np
 import numpy.typing as npt
 
-from uncork.events import Kind
+from uncork.events import Kind, distinct
+from uncork.intervals import intervals, total_ns
 from uncork.operators import COPY_CALL, KERNEL_CALL
 from uncork.timeline import Timeline
 
@@ -17,6 +21,8 @@ FEW_CALLS = 5
 """So many calls of one name do not all lose the same thing by chance."""
 LONG_ENOUGH_NS = 3_000
 """Where times are whole microseconds, a shorter operator may end before what it calls."""
+_MOST_NS = 1 << 62
+"""Longest time that is added up; longer ones are no recording's, and would not fit an integer."""
 _AUTOGRAD_NODE = "autograd::engine::evaluate_function: "
 _ALWAYS_CALLS = {
     "aten::convolution": "aten::_convolution",
@@ -40,6 +46,22 @@ def lost_kernels_share(timeline: Timeline) -> float:
 def lost_share(timeline: Timeline) -> float:
     """Return the share of launches and copies without a device record; 0 where no record is linked at all."""
     return _without_record(timeline, _calls(timeline, KERNEL_CALL, COPY_CALL) & ~timeline.captured)
+
+
+def twice_share(timeline: Timeline) -> float:
+    """Return the share of the device's summed times in which streams would do more than one thing at once."""
+    device = timeline.device
+    if not len(device):
+        return 0.0
+    streams, place = distinct(device.track, len(timeline.events.tracks))
+    begin = device.start_ns - device.start_ns.min()
+    span = int((begin + device.dur_ns).max()) + 1
+    if span * len(streams) >= _MOST_NS:
+        return 0.0
+    # Streams one behind another: what overlaps then is of one stream.
+    begin += place * span
+    summed = int(device.dur_ns.sum())
+    return 1 - total_ns(intervals(begin, begin + device.dur_ns)) / summed if summed else 0.0
 
 
 def hollow_share(timeline: Timeline) -> float:

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from uncork.events import EventTable, Kind
 from uncork.intervals import covered_ns, intervals, total_ns
 from uncork.measure import Measurement, Rank
-from uncork.measure.losses import hollow_share, lost_kernels_share, lost_share
+from uncork.measure.losses import hollow_share, lost_kernels_share, lost_share, twice_share
 from uncork.operators import COPY_CALL, LAUNCH_CALL
 from uncork.records import dataclass
 from uncork.timeline import Timeline
@@ -52,6 +52,7 @@ class RecordingQuality(Measurement):
         graph_launches: Graph replays.
         graph_kernels: Kernels that they started.
         early_device_share: Share of the linked device records that start before their launch.
+        twice_share: Share of the device's summed times in which a stream would do more than one thing at once.
         step_ns: Wall time of each step, int64 (steps,).
         warm_up_ns: Durations of first steps left out as warm-up.
         blind_ns: Durations of first steps left out because none of the kernels that they launch is recorded.
@@ -86,6 +87,7 @@ class RecordingQuality(Measurement):
     graph_launches: int
     graph_kernels: int
     early_device_share: float
+    twice_share: float
     step_ns: IntArray
     warm_up_ns: tuple[int, ...]
     blind_ns: tuple[int, ...]
@@ -133,6 +135,7 @@ class RecordingQuality(Measurement):
             graph_launches=int(graph.sum()),
             graph_kernels=int(graph[host.row[device.launch[linked]]].sum()),
             early_device_share=_early_share(timeline),
+            twice_share=twice_share(timeline),
             step_ns=ledger.step_ns,
             warm_up_ns=timeline.steps.left_out_ns[timeline.steps.blind :],
             blind_ns=timeline.steps.left_out_ns[: timeline.steps.blind],
