@@ -239,7 +239,7 @@ def test_a_program_that_fails_at_once_is_not_told_to_mark_its_steps(
 
 
 def test_runs_of_a_folder_are_not_taken_for_ranks_of_one(tmp_path, capsys):
-    """Two runs that both have rank 0 are named, the latest last; those of two machines are one job's."""
+    """Two runs that both have rank 0 are named, the latest last; two machines' are one job's, a link is none."""
     for number, name in enumerate(("second", "first")):  # by when they were written, not by name
         (tmp_path / name / "rank0").mkdir(parents=True)
         (tmp_path / name / "recording.json").write_text("{}")
@@ -248,3 +248,5 @@ def test_runs_of_a_folder_are_not_taken_for_ranks_of_one(tmp_path, capsys):
     assert f"uncork compare {tmp_path / 'first'} {tmp_path / 'second'}" in line
     (tmp_path / "second" / "rank0").rename(tmp_path / "second" / "rank1")
     assert [path.name for path in expand([tmp_path])] == ["first", "second"]
+    (tmp_path / "latest").symlink_to("second")
+    assert [path.name for path in expand([tmp_path])] == ["first", "latest"]

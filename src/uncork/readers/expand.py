@@ -18,15 +18,19 @@ _DIGITS = re.compile(r"(\d+)")
 
 
 def expand(paths: Iterable[str | Path]) -> list[Path]:
-    """Return the files and run folders that some paths stand for, ranks in their natural order, each once."""
-    found: dict[Path, None] = {}
+    """Return the files and run folders that some paths stand for, ranks in their natural order, each once.
+
+    A link, such as one to the latest run, is what it leads to.
+    """
+    found: dict[Path, Path] = {}
     for given in paths:
         try:
-            found.update(dict.fromkeys(_one(Path(given))))
+            for path in _one(Path(given)):
+                found.setdefault(path.resolve(), path)
         except OSError as error:
             raise UnreadableError("cannot_open", path=error.filename or given, reason=error.strerror) from error
-    _of_one_job([path for path in found if RunFolder.is_one(path)])
-    return list(found)
+    _of_one_job([path for path in found.values() if RunFolder.is_one(path)])
+    return list(found.values())
 
 
 def _of_one_job(runs: Sequence[Path]) -> None:
