@@ -365,11 +365,11 @@ def _observer(counts: RecordingQuality, facts: Facts) -> Quality | None:
 def _unlike(_: RecordingQuality, facts: Facts) -> Quality | None:
     """Return that the steps outside all windows are far longer than the recorded ones."""
     took = {one.name: one.step_ns for one in facts.run.windows} if facts.run else {}
-    others, recorded = took.get("unwatched", ()), took.get("light", ())
-    if len(others) < ENOUGH_OTHERS or not recorded or median(others) <= UNLIKE_RATIO * median(recorded):
+    others, recorded_ns = took.get("unwatched", ()), int(median(took.get("light") or (0,)))
+    if len(others) < ENOUGH_OTHERS or not 0 < UNLIKE_RATIO * recorded_ns < (others_ns := int(median(others))):
         return None
-    params = {"others": len(others), "others_ns": int(median(others)), "recorded_ns": int(median(recorded))}
-    return Quality("unlike-others", WARNING, 1 - params["recorded_ns"] / params["others_ns"], params)
+    params = {"others": len(others), "others_ns": others_ns, "recorded_ns": recorded_ns, "skip": len(others) // 2}
+    return Quality("unlike-others", WARNING, 1 - recorded_ns / others_ns, params)
 
 
 def _absent(name: str, has: Callable[[RecordingQuality], bool]) -> Check:
