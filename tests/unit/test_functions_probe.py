@@ -64,7 +64,7 @@ def test_a_profile_that_came_and_went_leaves_no_half_count(tmp_path: Path) -> No
     assert sys.getprofile() is None
 
 
-@pytest.mark.skipif(sys.version_info < (3, 12), reason="sys.monitoring came with Python 3.12")
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="needs Python 3.12, for sys.monitoring")
 def test_the_slot_for_profilers_is_left_to_who_asks() -> None:
     """A tool that claims it meanwhile gets it, and asks Python itself again once our window is over."""
     asked = sys.monitoring.use_tool_id
