@@ -1,6 +1,7 @@
 """FunctionsProbe: a profiler that the program begins in a window of ours counts as if ours were not there."""
 
 import cProfile
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from uncork.capture.probes import FunctionsProbe
+from uncork.capture.standard import standard
 
 
 def work() -> None:
@@ -86,3 +88,18 @@ def test_an_undisturbed_count_is_written(tmp_path: Path) -> None:
     assert found["calls"] >= 3
     assert b"work" in (tmp_path / "functions.pstats").read_bytes()
     assert sys.getprofile() is None
+
+
+def test_an_installed_package_is_none_of_pythons_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Installed packages lie in a folder below Python's library, and may have the name of one of its modules."""
+    installed = tmp_path / "site-packages"
+    installed.mkdir()
+    (installed / "theirs_by_name.py").write_text("raise SystemExit\n")
+    (tmp_path / "own_by_name.py").write_text("here = 1\n")
+    monkeypatch.setattr("uncork.capture.standard.LIBRARY", (f"{os.path.realpath(tmp_path)}{os.sep}",))
+    monkeypatch.syspath_prepend(str(installed))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert standard("own_by_name").here == 1
+    with pytest.raises(ImportError):
+        standard("theirs_by_name")
+    monkeypatch.delitem(sys.modules, "own_by_name")

@@ -32,4 +32,5 @@ def _is_standard(name: str) -> bool:
         return True
     known = sys.modules.get(name)
     found = known.__spec__ if known is not None else PathFinder.find_spec(name)
-    return found is not None and os.path.realpath(found.origin or "").startswith(LIBRARY)
+    path = os.path.realpath(found.origin or "") if found is not None else ""
+    return path.startswith(LIBRARY) and "site-packages" not in path.split(os.sep)  # that lies below the library

@@ -7,6 +7,7 @@ from uncork.frames import is_users
 from uncork.measure.loader_functions import CallGraph, fetches
 from uncork.operators import prepares_input
 from uncork.recording import FunctionTable
+from uncork.timeline import once
 
 Times = npt.NDArray[np.float64]
 """Shares or nanoseconds for nothing else, and for preparing input, shape (…, 2)."""
@@ -16,6 +17,7 @@ _TORCH = ("/torch/", "uncork/capture/")
 _BUILT_IN = ("torch", "pybind11", "lsprof")
 
 
+@once
 def python_shares(table: FunctionTable) -> dict[int, Times]:
     """Return the part of each function of the user's in all that was profiled: place → (own work, preparing input).
 

@@ -15,6 +15,8 @@ LEAST_SHARE = 0.1
 """Bubbles are (stages - 1) / (micro-batches + stages - 1) of a step: a tenth is a pipeline in good order."""
 WON_SHARE = 0.75
 """Four times as many micro-batches: a quarter of the start and the end of a step is left."""
+HALF = 0.5
+"""Layers are moved whole, and micro-batches lose some speed: half of the better change is the least it brings."""
 
 
 @rule()
@@ -38,7 +40,7 @@ def stage_waits(messages: Ranks[Messages], ledgers: Ranks[StepLedger]) -> Cost |
     by_pair = _by_pair(stages, own)
     return Cost(
         ns_per_step=round(waited_ns),
-        gain=Gain(min(0.5 * max(uneven, start), share), min(uneven + start, share)),
+        gain=Gain(min(HALF * max(uneven, start), share), min(uneven + start, share)),
         confidence=sure(own[slow], 0.85),
         location=Location(rank=own.numbers[slow], op="send_recv"),
         evidence=(
