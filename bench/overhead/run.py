@@ -4,16 +4,15 @@
 
 Wall time says little on a shared machine, so the figure is the CPU time of the loop in the program's own process. Each
 round runs every way once, every other round in the opposite order; the factor is the median over the rounds of a way's
-time on the plain one's of that round, with the least and the most beside it. Two ways without any recording say what a
-factor is worth: "plain again" is the noise, and "plain, one thread" has started one thread that does nothing: from the
-first on, the C library takes locks and the C++ library counts references atomically, which tiny operators notice, and
-every recorder that works beside the program has one. "outside windows" is a recording that waits for a trigger: every
-hook is in place and counts steps, no window begins. py-spy is left out where it is not installed.
+time on the plain one's of that round, with the least and the most beside it; "plain again" says what a factor is
+worth, since it has no recording at all. The programs compute on one thread and are otherwise started as a user starts
+them. With OMP_NUM_THREADS=1 set outside, as torchrun sets it, numpy's library makes no threads either, and the first
+thread of the process is ours: docs/overhead.md says what that costs. "outside windows" is a recording that waits for a
+trigger: every hook is in place and counts steps, no window begins. py-spy is left out where it is not installed.
 """
 
 import argparse
 import json
-import os
 import re
 import shutil
 import statistics
@@ -29,18 +28,11 @@ RECORD = (
 )
 
 
-ONE_THREAD = (
-    "import _thread, runpy, sys, time; _thread.start_new_thread(int, ()); time.sleep(0.01); "
-    "sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
-)
-
-
 def ways(folder: Path) -> dict[str, list[str]]:
     """Return the commands in front of the program, by name."""
     found = {
         "plain": [sys.executable],
         "plain again": [sys.executable],
-        "plain, one thread": [sys.executable, "-c", ONE_THREAD],
         "uncork": [sys.executable, "-c", RECORD, str(folder / "run"), "go"],
         "outside windows": [sys.executable, "-c", RECORD, str(folder / "waiting"), "arm"],
         "cProfile": [sys.executable, "-m", "cProfile", "-o", str(folder / "profile")],
@@ -53,8 +45,7 @@ def ways(folder: Path) -> dict[str, list[str]]:
 
 def loop_figures(command: list[str]) -> dict[str, float]:
     """Return the CPU and wall seconds of the loop and the peak memory of a run."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, cwd=HERE, env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, cwd=HERE, capture_output=True, text=True, check=True)
     line = re.search(r"loop_cpu_s ([\d.]+) loop_s ([\d.]+) rss_kib (\d+)", done.stdout)
     if line is None:
         raise SystemExit(f"no figures from {command}: {done.stderr}")
