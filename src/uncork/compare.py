@@ -2,7 +2,6 @@
 
 import json
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -13,6 +12,7 @@ from uncork.locale import say
 from uncork.recording import RunFolder, quiet_window
 from uncork.records import dataclass
 from uncork.report import Report, finding_texts, loads
+from uncork.same_findings import by_place, under_old_keys
 
 MANY_UNWATCHED = 20
 """As many steps as the longest window without a profiler holds: with fewer its steps, one after another, say more."""
@@ -20,9 +20,6 @@ MANY_UNWATCHED = 20
 _MOST_REPORT_BYTES = 64_000_000
 # Standard errors that a change must exceed: two are about 95 % for normal noise.
 _ERRORS = 2
-_Key = tuple[str, str | None, str | None]
-# Numbers of a title, not those in names.
-_FIGURES = re.compile(r"(?<![\w.])[\d.,]+(?!\w)")
 # An operator that moved by less than this share of the step is left out.
 _SMALL_CHANGE_SHARE = 0.001
 
@@ -102,7 +99,7 @@ class Comparison:
         operators: Operators by self time on the device (else the CPU), largest change first.
         gone: Findings only before.
         new: Findings only after.
-        kept: Findings on both sides, as they are after.
+        kept: Findings on both sides, each as it was and as it is.
     """
 
     step: Change
@@ -120,7 +117,7 @@ class Comparison:
     operators: tuple[Change, ...]
     gone: tuple[Finding, ...]
     new: tuple[Finding, ...]
-    kept: tuple[Finding, ...]
+    kept: tuple[tuple[Finding, Finding], ...]
 
     @property
     def step_change_share(self) -> float | None:
@@ -180,8 +177,8 @@ def compare(before: Report, after: Report) -> Comparison:
     bare = None not in quiet
     was_step, now_step = quiet if bare else (_recorded_steps(before), _recorded_steps(after))
     step = Change("step", was_step.median_ns, now_step.median_ns) if was_step and now_step else Change("step", 0, 0)
-    was, now = _by_place(before), _by_place(after)
-    now = _under_old_keys(was, now)
+    was, now = (by_place(one.findings, _job(one.run)["program"]) for one in (before, after))
+    now = under_old_keys(was, now)
     unlike = _unlike(before, after)
     return Comparison(
         step=step,
@@ -205,7 +202,7 @@ def compare(before: Report, after: Report) -> Comparison:
         ),
         gone=tuple(finding for key, finding in was.items() if key not in now),
         new=tuple(finding for key, finding in now.items() if key not in was),
-        kept=tuple(finding for key, finding in now.items() if key in was),
+        kept=tuple((was[key], finding) for key, finding in now.items() if key in was),
     )
 
 
@@ -264,40 +261,6 @@ def _job(run: Mapping[str, Any]) -> dict[str, str]:
         "program": program.replace("\\", "/").rpartition("/")[2],
         "ranks": str(len(run.get("ranks", ()))),
     }
-
-
-def _by_place(report: Report) -> dict[_Key, Finding]:
-    """Return findings by what makes them the same: rule, module and file; lines move when code is edited.
-
-    The program's own file is the same under another name: a mended copy often has one.
-    """
-    found: dict[_Key, Finding] = {}
-    program = _job(report.run)["program"]
-    for one in report.findings:
-        file = one.location.file
-        own = file is not None and file.replace("\\", "/").rpartition("/")[2] == program
-        found.setdefault((one.rule, one.location.module, "" if own else file), one)
-    return found
-
-
-def _under_old_keys(was: Mapping[_Key, Finding], now: Mapping[_Key, Finding]) -> dict[_Key, Finding]:
-    """Return what is found now, by the key that it had where it says the same of another layer of its file.
-
-    Where most calls are, say, moves between layers; figures apart, the title stays.
-    """
-
-    def words(key: _Key, one: Finding) -> set[tuple[str, str, str | None]]:
-        title = _FIGURES.sub("", finding_texts(one, "en")["title"])
-        return {(one.rule, title, file) for file in (key[2], one.location.file)}
-
-    left = {key: words(key, one) for key, one in was.items() if key not in now}
-    found: dict[_Key, Finding] = {}
-    for key, one in now.items():
-        said = words(key, one)
-        old = key if key in was else next((other for other, before in left.items() if before & said), key)
-        left.pop(old, None)  # two that say the same stay two
-        found[old] = one
-    return found
 
 
 @dataclass(frozen=True)
@@ -367,13 +330,13 @@ def _changes(before: Mapping[str, int], after: Mapping[str, int], least_ns: floa
 
 def to_json(comparison: Comparison, lang: str) -> dict[str, Any]:
     """Return a comparison as plain values, its texts in one language."""
-    findings = {
-        kind: [
-            {"rule": one.rule, "title": finding_texts(one, lang)["title"], "location": asdict(one.location)}
-            for one in getattr(comparison, kind)
-        ]
-        for kind in ("gone", "new", "kept")
-    }
+
+    def told(one: Finding) -> dict[str, Any]:
+        return {
+            "rule": one.rule, "title": finding_texts(one, lang)["title"], "location": asdict(one.location),
+            "share": one.share, "cost_ns_per_step": one.cost_ns_per_step,
+        }  # fmt: skip
+
     return {
         "schema": 1,
         "summary": say(lang, comparison.sentence.id, comparison.sentence.params),
@@ -391,7 +354,14 @@ def to_json(comparison: Comparison, lang: str) -> dict[str, Any]:
         "busy_share": {"before": comparison.busy_share[0], "after": comparison.busy_share[1]},
         "ledger": [asdict(change) for change in comparison.ledger],
         "operators": [asdict(change) for change in comparison.operators],
-        "findings": findings,
+        "findings": {
+            "gone": [told(one) for one in comparison.gone],
+            "new": [told(one) for one in comparison.new],
+            "kept": [
+                {**told(now), "before": {"share": was.share, "cost_ns_per_step": was.cost_ns_per_step}}
+                for was, now in comparison.kept
+            ],
+        },
     }
 
 

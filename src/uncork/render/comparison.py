@@ -15,6 +15,7 @@ from uncork.render.tables import where
 from uncork.report import finding_texts
 from uncork.units import format_ns, format_share
 
+KINDS = ("gone", "new", "kept")
 _MOST_FINDINGS = 3
 
 
@@ -52,8 +53,26 @@ def _parts(comparison: Comparison, lang: str, top: int) -> Iterator[RenderableTy
             yield ""
             yield Text(say(lang, title), style="bold")
             yield _changes(changes[:top], prefix, lang)
-    for kind in ("gone", "new", "kept"):
-        yield from _findings(lang, kind, getattr(comparison, kind))
+    for kind in KINDS:
+        yield from _findings(lang, kind, told_findings(comparison, kind, lang))
+
+
+def told_findings(comparison: Comparison, kind: str, lang: str) -> list[tuple[str, Finding]]:
+    """Return the titles of findings of one of `KINDS`, with what those that are still there cost before and now."""
+    pairs = comparison.kept if kind == "kept" else [(None, one) for one in getattr(comparison, kind)]
+    return [(finding_texts(now, lang)["title"] + _moved(was, now, lang), now) for was, now in pairs]
+
+
+def _moved(was: Finding | None, now: Finding, lang: str) -> str:
+    """Return how a finding's share and time per step changed; nothing where they did not, or it costs no time."""
+    if was is None or not (was.cost_ns_per_step or now.cost_ns_per_step):
+        return ""
+    figures = [
+        f"{before} → {after}"
+        for spell, name in ((format_share, "share"), (format_ns, "cost_ns_per_step"))
+        if (before := spell(getattr(was, name))) != (after := spell(getattr(now, name)))
+    ]
+    return say(lang, "compare.moved", {"figures": say(lang, "ui.comma").join(figures)}) if figures else ""
 
 
 def comparison_notes(comparison: Comparison, lang: str) -> str:
@@ -120,14 +139,13 @@ def _marked(mark: str, style: str, text: Text) -> Table:
     return item
 
 
-def _findings(lang: str, kind: str, findings: Sequence[Finding]) -> Iterator[RenderableType]:
+def _findings(lang: str, kind: str, findings: Sequence[tuple[str, Finding]]) -> Iterator[RenderableType]:
     if not findings:
         return
     yield ""
     yield Text(say(lang, f"compare.{kind}"), style="bold")
     mark = {"gone": "✓", "new": "!", "kept": "="}[kind]
-    for finding in findings[:_MOST_FINDINGS]:
-        title = finding_texts(finding, lang)["title"]
+    for title, finding in findings[:_MOST_FINDINGS]:
         places = " · ".join(place for place in where(finding.location) if place not in title)
         yield _marked(f"  {mark}", "bold", Text.assemble(title, (f"  {places}", "cyan") if places else ""))
     if len(findings) > _MOST_FINDINGS:

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 from uncork.compare import Comparison
 from uncork.locale import say
-from uncork.render.comparison import comparison_cautions, comparison_notes
+from uncork.render.comparison import KINDS, comparison_cautions, comparison_notes, told_findings
 from uncork.render.controls import shown
 from uncork.render.markdown import escape, table_lines
-from uncork.report import finding_texts, spell
+from uncork.report import spell
 from uncork.units import format_ns
 
 
@@ -42,10 +42,10 @@ def _lines(comparison: Comparison, lang: str, top: int) -> Iterator[str]:
                     for one in changes[:top]
                 ],
             )
-    for kind in ("gone", "new", "kept"):
-        findings = getattr(comparison, kind)
+    for kind in KINDS:
+        findings = told_findings(comparison, kind, lang)
         if findings:
             yield ""
             yield f"**{say(lang, f'compare.{kind}')}**"
             yield ""
-            yield from (f"- {escape(finding_texts(one, lang)['title'])}" for one in findings)
+            yield from (f"- {escape(title)}" for title, _ in findings)

@@ -13,7 +13,7 @@ from uncork.locale import LANGUAGES, catalogue
 from uncork.measure.views.names import printable
 from uncork.measure.views.steps_view import StepsView
 from uncork.render.about_run import about
-from uncork.render.comparison import comparison_cautions, comparison_notes
+from uncork.render.comparison import KINDS, comparison_cautions, comparison_notes, told_findings
 from uncork.render.evidence import match
 from uncork.render.row_marks import reading_marks
 from uncork.render.tables import COLUMNS, place
@@ -154,7 +154,6 @@ def _steps(view: StepsView) -> Json:
 
 def _compared(comparison: Comparison) -> Json:
     """Return what changed between two reports, for the page's first view."""
-    kinds = ("gone", "new", "kept")
     return {
         "sentence": {lang: spell(comparison.sentence, lang) for lang in LANGUAGES},
         "notes": {
@@ -164,11 +163,8 @@ def _compared(comparison: Comparison) -> Json:
         "ledger": [{**asdict(one), "name": one.name} for one in comparison.ledger],
         "operators": [{**asdict(one), "name": printable(one.name)} for one in comparison.operators[:_MOST_ROWS]],
         "findings": {
-            kind: {
-                lang: [printable(finding_texts(one, lang)["title"]) for one in getattr(comparison, kind)]
-                for lang in LANGUAGES
-            }
-            for kind in kinds
+            kind: {lang: [printable(title) for title, _ in told_findings(comparison, kind, lang)] for lang in LANGUAGES}
+            for kind in KINDS
         },
     }
 
