@@ -102,16 +102,13 @@ class Budget:
         return self.is_full
 
 
-class Cuts(Protocol):
-    """Whose windows are watched."""
+class Guards(Protocol):
+    """Who keeps faults of ours from the program."""
 
     busy: bool
 
     def guard(self, what: Callable[[], object]) -> None:
         """Do something of ours so that no fault of it can reach the program."""
-
-    def cut_window(self) -> None:
-        """End the window here, in the middle of a step."""
 
 
 class Watch:
@@ -121,12 +118,13 @@ class Watch:
 
     Args:
         budget: The budget.
-        recorder: Whose window it is.
+        recorder: Guards what is done here.
+        cut: Ends the window here, in the middle of a step.
     """
 
-    def __init__(self, budget: Budget, recorder: Cuts) -> None:
+    def __init__(self, budget: Budget, recorder: Guards, cut: Callable[[], None]) -> None:
         self.budget = budget
-        self._recorder = recorder
+        self._recorder, self._cut = recorder, cut
         self._over = False
         self._asked = False
         self._callback = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(self._turn)
@@ -149,7 +147,7 @@ class Watch:
         if self.budget.pauses_backward():
             return
         self._over = True
-        self._recorder.guard(self._recorder.cut_window)
+        self._recorder.guard(self._cut)
 
     def end(self) -> None:
         """Note that the window is over."""

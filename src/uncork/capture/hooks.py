@@ -91,7 +91,7 @@ class Patches:
     def count_holdings(self) -> None:
         """Count what each module holds where gradients and state are both there, in a step that nobody measures."""
         recorder = self.recorder
-        journal, step, window = recorder.journal, recorder.finder.seen, recorder.window
+        journal, step, window = recorder.journal, recorder.finder.seen, recorder.observer.window
         wanted = window.stage.name == "settle" if window is not None else journal.is_due(step)
         if wanted and recorder.is_ours():
             journal.count(recorder.regions.named(), step)
@@ -322,7 +322,7 @@ def _hook_profilers(recorder: Recorder) -> None:
 
         @functools.wraps(begins)
         def begun(self: Any, *args: Any, **kwargs: Any) -> Any:
-            recorder.guard(recorder.user_profiler_starts)
+            recorder.guard(recorder.observer.user_profiler_starts)
             self._uncork_begun = end
             return begins(self, *args, **kwargs)
 
@@ -333,7 +333,7 @@ def _hook_profilers(recorder: Recorder) -> None:
             finally:
                 if getattr(self, "_uncork_begun", "") == end:
                     self._uncork_begun = ""
-                    recorder.guard(recorder.user_profiler_ends)
+                    recorder.guard(recorder.observer.user_profiler_ends)
 
         setattr(owner, begin, begun)
         setattr(owner, end, ended)

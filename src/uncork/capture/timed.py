@@ -13,7 +13,6 @@ from typing import Any
 from uncork.capture import plan
 from uncork.capture.apart import is_capturing
 from uncork.capture.plan import Stage
-from uncork.capture.probes import Probe
 from uncork.capture.windows import FILES
 
 PATIENCE_S = 0.25
@@ -123,29 +122,20 @@ def begin_window(recorder: Any, name: str) -> bool:
     """Return whether a window of fixed time could begin here."""
     recorder.timed = True
     recorder.journal.garbage.marked = 0
-    return bool(recorder._begin(Stage(name, 1, 1, 0)))
+    return bool(recorder.observer.begin(Stage(name, 1, 1, 0)))
 
 
 def end_window(recorder: Any, least: int) -> int | None:
     """End the window; return its events, or None (and nothing is kept) where it saw fewer than `least`."""
-    window, recorder.window = recorder.window, None
-    probe, recorder._probe = recorder._probe, Probe()
+    look = Path(recorder.orders.folder) / f"look.{recorder.pid}"
+    window = recorder.observer.end_timed(look)
     if window is None:
         return None
-    recorder.sampler.run(False)
-    name = window.stage.name
-    window.facts["length_ns"] = time.time_ns() - window.start_ns
-    look = Path(recorder.orders.folder) / f"look.{recorder.pid}"
-    try:
-        window.facts.update(probe.stop(look))
-    except BaseException:  # a Ctrl-C that falls here must not leave a profiler on
-        probe.discard()
-        raise
     events: int = window.facts.get("events", 0)
     if events - recorder.journal.garbage.marked < least:  # imports make garbage, and are no work of torch's
         look.unlink()
         return None
-    look.replace(recorder.home() / FILES[name])
+    look.replace(recorder.home() / FILES[window.stage.name])
     recorder.schedule.keep(window)
-    recorder._write(ended=False)
+    recorder.write(ended=False)
     return events

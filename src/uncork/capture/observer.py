@@ -1,0 +1,154 @@
+"""Observer: the window that is open, from its begin to the file it leaves."""
+
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from uncork.capture.budget import Budget, Watch
+from uncork.capture.farewell import Farewell
+from uncork.capture.files import write_json
+from uncork.capture.plan import Stage
+from uncork.capture.probes import Probe, Unavailable
+from uncork.capture.regions import StepMarks
+from uncork.capture.stacks import StackSampler
+from uncork.capture.windows import FILES, Window
+
+if TYPE_CHECKING:
+    from uncork.capture.recorder import Recorder
+
+
+class Observer:
+    """Begins and ends the windows of one process, one at a time.
+
+    Args:
+        recorder: Whose windows these are.
+    """
+
+    def __init__(self, recorder: "Recorder") -> None:
+        self.window: Window | None = None
+        self.probe = Probe()
+        self.marks = StepMarks()
+        self.sampler = StackSampler()
+        self.user_profilers = 0
+        self._recorder = recorder
+        self._local = threading.local()
+
+    def traces(self) -> bool:
+        """Return whether a trace is being recorded."""
+        return self.window is not None and self.probe.marks
+
+    def begin(self, stage: Stage) -> bool:
+        """Return whether the window could begin; otherwise the notes say why not."""
+        recorder, schedule, journal = self._recorder, self._recorder.schedule, self._recorder.journal
+        if self.user_profilers and stage.name in FILES:
+            return False
+        if too_large := schedule.refuses(stage.name):
+            journal.note(too_large)
+            return False
+        if schedule.drops_stacks(stage.name):
+            journal.note("stacks-too-many")
+        probe = schedule.probe(stage.name, recorder.torch, recorder.regions)
+        try:
+            probe.start()
+        except Unavailable as reason:
+            journal.note(reason.note)
+            return False
+        self.probe = probe
+        if threading.current_thread() is not threading.main_thread() and not hasattr(self._local, "farewell"):
+            self._local.farewell = Farewell(recorder)
+        if stage.name == "baseline" and "loader_now" in journal.seen:
+            journal.seen["loader"] = journal.seen["loader_now"]
+        self.window = Window(stage, recorder.finder.seen, time.time_ns())
+        if stage.name in FILES and not recorder.timed:
+            longest_ns = max((row[3] for row in journal.steps), default=0)
+            budget = Budget(recorder.torch, schedule.room(stage.name), longest_ns)
+            recorder.regions.watch = Watch(budget, recorder, self.cut)
+        self.sampler.run(stage.name in ("warmup", "settle", "deep"), moments=stage.name == "deep")
+        return True
+
+    def end(self) -> None:
+        """Stop the probe and write what it saw; a window that saw no whole step leaves nothing."""
+        recorder = self._recorder
+        window, probe = self._take()
+        if window is None:
+            return
+        begun_ns = time.perf_counter_ns()
+        name = window.stage.name
+        older = recorder.schedule.windows.get(name)
+        fewer = older is not None and len(window.step_ns) < len(older.step_ns)
+        too_short = fewer or (not window.step_ns and "cut" not in window.facts)
+        if too_short or not recorder.is_on_thread():
+            if recorder.is_on_thread():
+                probe.discard()
+            recorder.write(ended=False)
+            return
+        stop(window, probe, recorder.home() / FILES.get(name, name))
+        window.facts["stop_ns"] = time.perf_counter_ns() - begun_ns
+        if self.marks.struck:
+            window.facts["struck"] = len(self.marks.struck)
+            write_json(recorder.home() / f"{name}.struck.json", self.marks.struck)
+            self.marks.struck = []
+        if name == "settle":
+            return
+        if name == "light" and recorder.finder.burst > 1:
+            recorder.journal.note("steps-gathered")
+        recorder.journal.remove(recorder.torch, recorder.schedule.keep(window))
+        if name in FILES:
+            recorder.write(ended=False, fresh=False)
+
+    def end_timed(self, look: Path) -> Window | None:
+        """Return the window of fixed time that ends here, what it saw written to `look`; None where none was open."""
+        window, probe = self._take()
+        self.sampler.run(False)
+        if window is not None:
+            window.facts["length_ns"] = time.time_ns() - window.start_ns
+            stop(window, probe, look)
+        return window
+
+    def cut(self) -> None:
+        """End a window inside a step that is too large for it; whole steps are kept, else what there is of one."""
+        window, watch = self.window, self._recorder.regions.watch
+        if window is None or watch is None or not self._recorder.is_on_thread():
+            return
+        self.marks.strike()
+        lasted_ns = watch.budget.lasted_ns()
+        if not window.step_ns:
+            window.facts["cut"] = 1
+        self.end()
+        if not self._recorder.schedule.repeats(window, lasted_ns):
+            self._recorder.journal.note("window-cut")
+
+    def drop(self) -> None:
+        """End the window and write nothing."""
+        _, probe = self._take()
+        if self._recorder.is_on_thread():
+            probe.discard()
+
+    def user_profiler_starts(self) -> None:
+        """Step aside for a profiler of the program's own: a second one would silence it."""
+        self.user_profilers += 1
+        self._recorder.journal.note("user-profiler")
+        if self.traces():
+            self.drop()
+
+    def user_profiler_ends(self) -> None:
+        """Go on once the program's own profiler is off."""
+        self.user_profilers = max(0, self.user_profilers - 1)
+
+    def _take(self) -> tuple[Window | None, Probe]:
+        """Return the window and its probe, which are open no more, whatever becomes of them."""
+        window, self.window = self.window, None
+        probe, self.probe = self.probe, Probe()
+        self.marks.close()
+        self._recorder.regions.unwatch()
+        return window, probe
+
+
+def stop(window: Window, probe: Probe, path: Path) -> None:
+    """Stop a probe, write what it saw, and note the figures in its window."""
+    try:
+        window.facts.update(probe.stop(path))
+    except BaseException:  # a Ctrl-C that falls here must not leave a profiler on
+        probe.discard()
+        raise
