@@ -1,5 +1,6 @@
 """The whole way on one screen: paths → recordings → measurements → findings → verdict → Report."""
 
+import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -9,6 +10,7 @@ from pathlib import Path
 from uncork import readers
 from uncork.executors import Executor
 from uncork.executors.local import Local
+from uncork.findings import Finding
 from uncork.ledger import OUTSIDE
 from uncork.measure import Measured, measure, present
 from uncork.measure.comm_summary import comm_summary
@@ -19,7 +21,9 @@ from uncork.quality import gate, lacks
 from uncork.reading_rules import class_evidence, disagreements
 from uncork.recording import Recording
 from uncork.report import Report
-from uncork.rules import assess
+from uncork.rules import assess, rules
+from uncork.rules.behind_late import with_cause
+from uncork.rules.page import page
 from uncork.sections import ledger_section, memory_section, run_section, tables_section, views_section
 from uncork.verdict import judge
 from uncork.wording import larger_elsewhere
@@ -51,7 +55,9 @@ def analyze(
         measured.extend(ranks)
         if progress:
             progress(done, len(files), path.name)
-    return conclude(measured)
+    report = conclude(measured)
+    typed = shlex.join(map(str, paths))
+    return replace(report, findings=tuple(_of_recording(one, typed) for one in report.findings))
 
 
 def measure_file(
@@ -79,6 +85,7 @@ def conclude(measured: Sequence[Measured]) -> Report:
     entries, usual_ns = ledger_section(usual)
     steady_ns = usual_ns - sum(entry.ns_per_step for entry in entries if entry.cause in OUTSIDE)
     findings, not_assessed, clear = assess(usual, numbers, steady_ns, lacks(measured, quality))
+    findings = with_cause(findings, usual, numbers)
     verdict = replace(judge(measured, numbers, findings, quality), evidence=class_evidence(measured))
     larger = larger_elsewhere(verdict, {entry.cause: entry.share for entry in ledger}, findings)
     return Report(
@@ -94,6 +101,13 @@ def conclude(measured: Sequence[Measured]) -> Report:
         comm=comm_summary(measured, numbers),
         views=views_section(measured, numbers),
     )
+
+
+def _of_recording(one: Finding, typed: str) -> Finding:
+    """Return a finding whose advice is to look at the recording again, with the paths that it was found in."""
+    rule = rules().get(one.rule)
+    told = rule is not None and rule.has_page and "{recording}" in page(rule.folder, rule.id, "en").body
+    return replace(one, params={**one.params, "recording": typed}) if told else one
 
 
 def _without_stalls(measured: Sequence[Measured]) -> list[Measured]:

@@ -235,13 +235,13 @@ def finding_texts(finding: Finding, lang: str) -> Json:
     rule = rules().get(finding.rule)
     if rule is None or not rule.has_page:
         return {"name": finding.rule, "title": finding.rule, "because": "", "advice": [], "worth": ""}
-    manual, params = page(rule.folder, rule.id, lang), named(finding.params, lang)
+    manual, params = page(rule.folder, rule.id, lang), {"recording": "RECORDING", **named(finding.params, lang)}
     chosen = [manual.advice[one] for one in finding.advice or tuple(manual.advice) if one in manual.advice]
     return {
         "name": manual.name,
         "title": of_the_time(fill(manual.title, params), params, lang),
         "worth": spoken(finding.params, lang),
-        "because": fill(manual.because, params),
+        "because": fill(manual.because, params) + _behind(finding.params.get("behind"), lang),
         "advice": [
             {
                 "id": advice.id,
@@ -255,6 +255,14 @@ def finding_texts(finding: Finding, lang: str) -> Json:
             for advice in chosen
         ],
     }
+
+
+def _behind(cause: object, lang: str) -> str:
+    """Return what the finding behind another one says (`uncork.rules.behind_late`); nothing where none is."""
+    if not isinstance(cause, Mapping) or not isinstance(params := cause.get("params"), Mapping):
+        return ""
+    title = spell(Message(f"rule.{cause.get('rule')}.title", params), lang)
+    return say(lang, "finding.behind", {"title": title, "excess_ns": cause.get("excess_ns")})
 
 
 def _finding_json(finding: Finding, lang: str) -> Json:

@@ -181,7 +181,7 @@ def test_the_late_ranks_own_number_stands_in_the_command_to_copy():
     ]
     text = "ranks 3\ndevice NVIDIA A100-SXM4-80GB\nsteps 4 x 10ms\n" + "".join(lines)
     advice = {one["id"]: one for one in finding_texts(found("late-rank", text), "en")["advice"]}
-    assert "uncork analyze FOLDER --rank 2 -v" in advice["look-at-rank"]["snippet"]
+    assert "uncork analyze RECORDING --rank 2 -v" in advice["look-at-rank"]["snippet"]
 
 
 def test_a_process_with_one_thread_has_none_too_many():

@@ -7,10 +7,13 @@ import pytest
 from tests.unit.rule_outcomes import clear, found, found_in, outcome
 from uncork import readers
 from uncork.findings import NotAssessed
+from uncork.locale import LANGUAGES
 from uncork.measure import Rank, measure
 from uncork.measure.collectives_table import CollectivesTable
+from uncork.pipeline import analyze, analyze_recordings
+from uncork.report import finding_texts
 from uncork.rules import rules
-from uncork.testing import sketch
+from uncork.testing import sketch, write_traces
 
 NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
 GEMM = "ampere_sgemm_128x64_tn"
@@ -52,9 +55,41 @@ def test_r3_4_waiting_is_told_from_moving_bytes():
     """Rank 0 is there after 3 ms, rank 1 after 8: 1 ms moves bytes, 5 ms are waiting for rank 1."""
     text = two_ranks(3, 8)
     late = found("late-rank", text)
-    assert (late.location.rank, late.cost_ns_per_step, late.params["cause"]) == (1, 5_000_000, "gemm")
+    assert (late.location.rank, late.cost_ns_per_step, late.params["cause"]) == (1, 5_000_000, "@cause.gemm")
     assert found("exposed-collectives", text).cost_ns_per_step == 1_000_000
     assert clear("late-rank", two_ranks(8, 8))
+
+
+def test_a_late_rank_is_told_with_what_its_own_recording_shows(tmp_path):
+    """Rank 1 loads for 5 of 10 ms by itself, rank 0 never: its line is named, and the folder as it was typed."""
+    text = two_ranks(3, 8).replace(
+        "1: main 0ms..0.1ms aten::mm -> stream 7 0.2ms", "1: main 5.4ms..5.5ms aten::mm -> stream 7 5.5ms"
+    )
+    lines = [
+        "with stacks",
+        text,
+        "  rank 1: main 0.3ms..5.3ms enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__",
+        "  rank 1: main 0.4ms..5.2ms data.py(23): __getitem__",
+    ]
+    folder = tmp_path / "two ranks"
+    folder.mkdir()
+    write_traces("\n".join(lines), folder)
+    report = analyze([folder])
+    (late,) = [one for one in report.findings if one.rule == "late-rank"]
+    assert (late.location.rank, late.location.file, late.location.line) == (1, "data.py", 23)
+    assert late.params["behind"]["rule"] == "starved"
+    texts = {lang: finding_texts(late, lang) for lang in LANGUAGES}
+    because = (
+        "In its own recording: 50 % of each step waits while the main process loads the next batch (num_workers=0)"
+    )
+    assert because in texts["en"]["because"]
+    assert "它自己的记录里：" in texts["zh"]["because"]
+    for said in texts.values():
+        assert f"uncork analyze '{folder}' --rank 1 -v" in said["advice"][-1]["snippet"]
+    more = analyze_recordings(sketch(two_ranks(3, 8)))
+    (late,) = [one for one in more.findings if one.rule == "late-rank"]
+    assert (late.params["behind"]["rule"], late.location.op) == ("dominant-operator", "aten::mm")
+    assert "uncork analyze RECORDING --rank 1" in finding_texts(late, "en")["advice"][-1]["snippet"]
 
 
 def test_a_late_rank_is_sure_by_its_steps_and_by_what_holds_it_up():
@@ -89,7 +124,7 @@ def test_t03_is_exposed_and_w01_is_late(shared: Path):
     ranks = [measure(readers.read(path)[0]) for path in sorted((cases / "W01").iterdir())]
     (late,) = rules()["late-rank"].check(ranks, range(8), 600_000_000)
     assert late.params["late"] == "0, 6"
-    assert late.params["cause"] == "dispatch"
+    assert late.params["cause"] == "@cause.dispatch"
     (moving,) = rules()["exposed-collectives"].check(ranks, range(8), 600_000_000)
     # The label's own recount: the transfer alone is 50 ms per step.
     assert moving.cost_ns_per_step == pytest.approx(50e6, rel=0.02)

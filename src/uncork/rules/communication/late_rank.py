@@ -54,7 +54,7 @@ def late_rank(collectives: Ranks[Collectives], ledger: Ranks[StepLedger]) -> Cos
             "number": str(number),
             "late": ", ".join(str(one) for one in late.ranks),
             "caused_share": float(sum(late.caused_share[collectives.numbers.index(one)] for one in late.ranks)),
-            "cause": cause,
+            "cause": f"@cause.{cause}",
             "excess_ns": excess_ns,
             "steps": late.steps,
             "late_steps": late.late_steps,
