@@ -303,6 +303,17 @@ def test_bombs_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         (b"train.py(3): step 7\ntrain.py(3): step;nn.Module: Linear_0;aten::addmm 1200\n", "export_stacks"),
         (b"-----------  ----------\n       Name    Self CPU   CPU total\n", "key_averages"),
         (b"\x1f\x8bbroken", "gzip"),
+        (gzip.compress(gzip.compress(b"[]")), "archive"),
+        (b"<!-- saved from url=(0019)https://a.example -->\n<html>", "web page"),
+        (b"<Error><Code>NoSuchKey</Code></Error>", "web page"),
+        (b'"Index","KernelName","gpu-id","queue-id"\n0,"add.kd",2,0\n', "rocprof"),
+        (b'"Name","Calls","TotalDurationNs","AverageNs","Percentage"\n', "rocprof"),
+        (b'"Kind","Agent_Id","Queue_Id","Kernel_Id","Kernel_Name","Correlation_Id"\n', "rocprof"),
+        (b'{"meta": {"product": "Firefox", "preprocessedProfileVersion": 48}}', "browser"),
+        (b'{"nodes":[{"id":1,"callFrame":{"functionName":"(root)"}}]}', "browser"),
+        (b'{"traceEvents":[{"ph":"M","cat":"__metadata","name":"num_cpus","pid":1}]}', "browser"),
+        (b"RIFF\x24\0\0\0WEBPVP8 ", "picture"),
+        (b'[{"frame": {"name": "ROOT"}}, {"CUDA": {}}]', "no list of events"),
     ],
 )
 def test_other_files_are_named(tmp_path: Path, head: bytes, word: str) -> None:
@@ -314,7 +325,15 @@ def test_other_files_are_named(tmp_path: Path, head: bytes, word: str) -> None:
     assert "\n" not in str(refusal.value)
 
 
-@pytest.mark.parametrize(("name", "word"), [("a.nsys-rep", "Nsight Systems"), ("b.ncu-rep", "Nsight Compute")])
+@pytest.mark.parametrize(
+    ("name", "word"),
+    [
+        ("a.nsys-rep", "Nsight Systems"),
+        ("b.ncu-rep", "Nsight Compute"),
+        ("c.xplane.pb", "JAX"),
+        ("d.0.et", "Chakra"),
+    ],
+)
 def test_binary_forms_without_a_mark_are_named_by_the_file(tmp_path: Path, name: str, word: str) -> None:
     """Where the content cannot tell, the name may say what to refuse; never what to read."""
     path = tmp_path / name
@@ -323,6 +342,52 @@ def test_binary_forms_without_a_mark_are_named_by_the_file(tmp_path: Path, name:
         readers.read(path)
     path.write_text(json.dumps([slice_of("aten::mm", "cpu_op", 1, 1)]))
     assert len(readers.read(path)) == 1
+
+
+def test_calls_of_unitrace_are_no_operators(tmp_path: Path) -> None:
+    """Intel's unitrace writes its calls with PyTorch's category; the name of the process tells."""
+    named = {"ph": "M", "name": "process_name", "pid": 7, "ts": 1, "args": {"name": "RANK 0 HOST<node1>"}}
+    with pytest.raises(UnreadableError, match="unitrace"):
+        recordings_of(tmp_path, [slice_of("zeCommandListAppendLaunchKernel", "cpu_op", 5, 3, pid=7), named])
+
+
+@pytest.mark.parametrize(
+    ("members", "word"),
+    [
+        (("x.npy", "y.npy"), "NumPy"),
+        (("[Content_Types].xml", "xl/workbook.xml"), "no recording"),
+        (("a.json", "b.json", "c.txt"), "holds 2 files"),
+    ],
+)
+def test_archives_without_one_trace_are_told(tmp_path: Path, members: tuple[str, ...], word: str) -> None:
+    """An archive of something else is not said to hold recordings."""
+    path = tmp_path / "some.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        for member in members:
+            archive.writestr(member, b"x")
+    with pytest.raises(UnreadableError, match=word):
+        readers.read(path)
+
+
+@pytest.mark.parametrize("factor", [1e-3, 1e-6])
+def test_times_in_ms_or_s_are_refused(tmp_path: Path, factor: float) -> None:
+    """Operators of 2 µs whose times were written in ms or s would take 2 ns or none, which no operator does."""
+    document = [slice_of("aten::mm", "cpu_op", 9_000_000.5 + 10 * i, 2 * factor) for i in range(30)]
+    with pytest.raises(UnreadableError, match="not in microseconds"):
+        recordings_of(tmp_path, document)
+
+
+def test_short_times_in_whole_microseconds_are_read(tmp_path: Path) -> None:
+    """Old versions cut what is below 1 µs to 0: that is no other unit."""
+    document = [slice_of("aten::view", "cpu_op", 9_000_000 + 10 * i, i % 2) for i in range(60)]
+    assert len(events_of(tmp_path, document)) == 60
+
+
+@pytest.mark.parametrize("time", ["12 us", "1,5", "twelve"])
+def test_unreadable_times_are_not_called_an_empty_recording(tmp_path: Path, time: str) -> None:
+    """Where every event's time is beyond reading that is said, not that the profiler recorded nothing."""
+    with pytest.raises(UnreadableError, match="3 events have no start"):
+        recordings_of(tmp_path, [slice_of("aten::mm", "cpu_op", time, 5) for _ in range(3)])
 
 
 def test_readers_are_found_by_looking() -> None:

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 from collections import Counter
 from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from uncork.errors import UncorkError, UnreadableError
+from uncork.readers import document
 from uncork.readers.columns import ABSENT, NOT_A_NUMBER, Scanned
 from uncork.readers.document import Scanner, scan
 from uncork.readers.portable import PortableScanner
@@ -239,6 +241,49 @@ def test_names_with_what_should_be_escaped(tmp_path: Path, scanner: type[Scanner
     assert found.ts_ns.tolist() == [5000, 6000]
     assert rows_of(found)[0]["name"] == meant
     assert bool(+found.repairs) == (written != json.dumps(meant)[1:-1])
+
+
+class Counting:
+    """A pattern that counts the characters it was asked to look through."""
+
+    def __init__(self, pattern: re.Pattern[bytes]) -> None:
+        self.pattern = pattern
+        self.asked = 0
+
+    def search(self, text: bytes, place: int) -> re.Match[bytes] | None:
+        """Search on."""
+        found = self.pattern.search(text, place)
+        self.asked += (found.start() if found else len(text)) - place
+        return found
+
+
+@each_scanner
+@pytest.mark.parametrize("space", [" ", "\xa0"])
+def test_damage_all_through_is_looked_through_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scanner: type[Scanner], space: str
+) -> None:
+    """Where every event is damaged and none begins as events do, the time grows with the text, not with its square."""
+    counting = Counting(document._EVENT_START)
+    monkeypatch.setattr(document, "_EVENT_START", counting)
+    events = [f'{{{space}"own": {i}, "ph": "X", "name": "a "b" c", "ts": {i}, "dur": 2}}' for i in range(2000)]
+    text = f"[{','.join(events)}]".encode()
+    found = scanned_text(tmp_path / "a.json", text, scanner)
+    assert len(found) == 2000
+    assert {row["name"] for row in rows_of(found)} == {'a "b" c'}
+    assert counting.asked < 2 * len(text)
+
+
+@each_scanner
+@pytest.mark.parametrize("length", [65_400, 65_470, 65_480, 65_500, 65_530, 65_600, 1_100_000])
+def test_long_damaged_events_are_mended_whole(tmp_path: Path, scanner: type[Scanner], length: int) -> None:
+    """However a damaged event lies to the stretch that is looked at first, it is read to its own end."""
+    name = 'a "b"} c' + "x" * length
+    events = (
+        f'{{"own": 1, "ph": "X", "name": "{name}", "ts": 5, "dur": 2, "args": {{"a": "q"}}}}, {{"own": 2, "ph": "i"}}'
+    )
+    found = scanned_text(tmp_path / "a.json", f"[{events}]".encode(), scanner)
+    assert [row.get("name") for row in rows_of(found)] == [name, None]
+    assert rows_of(found)[0]["args"] == {"a": "q"}
 
 
 @each_scanner

@@ -17,6 +17,8 @@ _CHUNK_BYTES = 1 << 19
 _LARGEST_VALUE_BYTES = 256 << 20
 """A single event or top-level value larger than this is refused: no recording has one."""
 _FIRST_WINDOW = 4 << 10
+_MEND_WINDOW = 64 << 10
+"""How far a damaged event is looked at first where the next one seems to begin much later, if at all."""
 _EVENT_START = re.compile(rf'(?<=[,\[}}\]])\s*\{{\s*"?(?:{FIELDS})"\s*:'.encode())
 _EVENTS_KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
 _COMMAS = re.compile(rb"[\s,]*")
@@ -96,6 +98,7 @@ class _Walk:
         self.ended = False
         self.found_events = False
         self.is_open = True
+        self.looked_through = b"", 0
 
     def finish(self) -> Scanned:
         """Return the columns of what was walked."""
@@ -282,10 +285,11 @@ class _Walk:
         if not self.scanner.take(event) and not self._take_mended(event, quotes_hold=True):
             self.repairs["unreadable_events"] += 1
 
-    def _take_mended(self, event: bytes, *, quotes_hold: bool = False) -> int:
+    def _take_mended(self, event: bytes, *, quotes_hold: bool = False, goes_on: bool = False) -> int:
         """Take an event's mended text; return how many of its bytes were used, 0 if it cannot be mended."""
-        mended = mend(event.decode("utf-8", "surrogateescape"), quotes_hold=quotes_hold)
-        if mended is None:
+        damaged = event.decode("utf-8", "surrogateescape")
+        mended = mend(damaged, quotes_hold=quotes_hold)
+        if mended is None or (goes_on and not damaged[mended[1] :].strip()):  # ended by the end of what was looked at
             return 0
         text, used, repairs = mended
         raw = text.encode("utf-8", "surrogateescape")
@@ -294,21 +298,31 @@ class _Walk:
             return 0
         self.repairs.update(repairs)
         self.repairs["invalid_utf8"] += valid != raw
-        return len(event.decode("utf-8", "surrogateescape")[:used].encode("utf-8", "surrogateescape"))
+        return len(damaged[:used].encode("utf-8", "surrogateescape"))
 
     def _damaged(self) -> None:
         """Take a damaged event, which lasts until the next one seems to begin; drop it if it cannot be mended."""
-        while (found := _EVENT_START.search(self.text, self.at + 1)) is None and self._more():
-            pass
-        stop = found.start() if found else len(self.text)
-        used = self._take_mended(self.text[self.at : stop])
-        if used:
-            self.at += used
-            return
-        self.repairs["unreadable_events"] += 1
-        self.at = stop
-        if not found:
-            raise _CutError
+        stop = self._next_start()
+        window = _MEND_WINDOW
+        while not (used := self._take_mended(self.text[self.at : stop][:window], goes_on=self.at + window < stop)):
+            if self.at + window >= stop:
+                self.repairs["unreadable_events"] += 1
+                self.at = stop
+                if stop == len(self.text):
+                    raise _CutError
+                return
+            window *= 16
+        self.at += used
+
+    def _next_start(self) -> int:
+        """Return where the next event seems to begin, the text's end where none does; each stretch is searched once."""
+        text, place = self.looked_through
+        if text is not self.text or place <= self.at:
+            while (found := _EVENT_START.search(self.text, self.at + 1)) is None and self._more():
+                pass
+            place = found.start() if found else len(self.text)
+            self.looked_through = self.text, place
+        return place
 
     def _oddity(self) -> None:
         """Step over something in the list that is no event."""

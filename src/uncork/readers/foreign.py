@@ -36,11 +36,15 @@ _NO_JSON = re.compile(rb"[^\[{]")
 FORMATS = (
     Foreign("git_lfs", re.compile(rb"version https://git-lfs\.github\.com/spec")),
     Foreign("vector_picture", re.compile(rb"<(?:svg|\?xml)", re.IGNORECASE), (b"<svg",)),
-    Foreign("web_page", re.compile(rb"<(?:!doctype html|html|head|\?xml)", re.IGNORECASE)),
+    Foreign("web_page", re.compile(rb"<(?:!doctype html|!--|html|head|body|error>|\?xml)", re.IGNORECASE)),
     Foreign("chakra", re.compile(rb'\{\s*"(?:schema|nodes|pid|time)"'), (b'"nodes"', b'"ctrl_deps"')),
     Foreign("chakra", re.compile(rb'\{\s*"schema"\s*:\s*"[^"]{0,40}"'), (b'"nodes"',)),
+    Foreign("chakra", _NO_JSON, suffixes=(".et",)),
     Foreign("rocprof", _OBJECT, (b'"otherData"', b"HSASystemAttributes")),
     Foreign("rocprof", _OBJECT, (b"HIP API", b'"BeginNs"')),
+    Foreign("rocprof", re.compile(rb'"?Index"?,"?KernelName"?,"?gpu-id')),
+    Foreign("rocprof", re.compile(rb'"?Name"?,"?Calls"?,"?TotalDuration(?:Ns|\(ns\))')),
+    Foreign("rocprof", re.compile(rb'"?(?:Kind|Domain)"?,[^\n]*"?(?:Agent_Id|Function|Correlation_Id)"?,')),
     Foreign("rocprofiler_sdk", _OBJECT, (b'"rocprofiler-sdk', b'"buffer_records"')),
     Foreign("horovod", _LIST, (b"NEGOTIATE_",)),
     Foreign("horovod", _LIST, (b"CYCLE_START",)),
@@ -49,6 +53,12 @@ FORMATS = (
     Foreign("nsight_compute", _NO_JSON, suffixes=(".ncu-rep",)),
     Foreign("browser", _EITHER, (b'"DevTools"',)),
     Foreign("browser", _EITHER, (b'"devtools.timeline',)),
+    Foreign("browser", _OBJECT, (b'"preprocessedProfileVersion"',)),  # Firefox
+    Foreign("browser", _OBJECT, (b'"geckoProfileVersion"',)),
+    Foreign("browser", _OBJECT, (b'"nodes"', b'"callFrame"', b'"functionName"')),
+    Foreign("browser", _OBJECT, (b'"snapshot"', b'"node_fields"')),
+    Foreign("browser", _EITHER, (b'"__metadata"', b'"num_cpus"')),
+    Foreign("xplane", _NO_JSON, suffixes=(".xplane.pb",)),
     Foreign("pprof", re.compile(rb"\n.\x08.\x10", re.DOTALL)),
     Foreign(
         "perfetto",
@@ -73,8 +83,12 @@ FORMATS = (
     Foreign("folded_stacks", re.compile(rb'(?:[^\n;{\["]+ \d+\r?\n)*[^\n;{\["]+;[^\n]* \d+\r?\n')),
     Foreign("printed_table", re.compile(rb"-{5,}  -{5,}"), (b"CPU total",)),
     Foreign("program", re.compile(rb"\x7fELF|MZ\x90")),
-    Foreign("document", re.compile(rb"\x89PNG|%PDF|\xff\xd8\xff|GIF8")),
+    Foreign(
+        "document", re.compile(rb"\x89PNG|%PDF|\xff\xd8\xff|GIF8|RIFF....WEBP|BM.{4}\0{4}|II\*\0|MM\0\*", re.DOTALL)
+    ),
+    Foreign("document", re.compile(rb"\0\0\0.ftyp", re.DOTALL)),
     Foreign("archive", re.compile(rb".{257}ustar", re.DOTALL)),
+    Foreign("archive", re.compile(rb"\x1f\x8b|PK\x03\x04|\x28\xb5\x2f\xfd")),  # packed twice
     Foreign("archive", re.compile(rb"\x04\x22\x4d\x18|7z\xbc\xaf|Rar!|BZh|\xfd7zXZ|\x1f\xa0")),
 )
 

@@ -8,8 +8,9 @@ import numpy as np
 
 from uncork.errors import UnreadableError
 from uncork.events import EventTable, Kind
+from uncork.quantiles import median
 from uncork.readers.assemble import assemble
-from uncork.readers.columns import distinct
+from uncork.readers.columns import Scanned, distinct
 from uncork.readers.metadata import devices_of, flags_of, groups_of, rank_of, versions_of, world_size_of
 from uncork.readers.parallel import scan_file
 from uncork.readers.selection import select
@@ -21,6 +22,12 @@ ORDER = 90
 
 _START = re.compile(rb"\s*(?:\{|\[\s*(?:\{|$))")
 _STEP = re.compile("^ProfilerStep#")
+_SHORTEST_NS = ((Kind.CPU_OP, 100), (Kind.KERNEL, 300))
+"""Half of all operators take longer than this, and half of all kernels (dispatching takes over 100 ns, the emptiest
+kernel 700; the shortest medians in 120 real traces: 270 and 1,760). Times in ms or s, read as µs, do not."""
+_ENOUGH_TO_TELL = 20
+_UNITRACE = re.compile(r"(?:RANK \d+ )?(?:HOST|DEVICE)<")
+"""How Intel's unitrace names processes; it writes its calls as PyTorch's operators are written."""
 _PYTORCH = (
     Kind.CPU_OP,
     Kind.USER_ANNOTATION,
@@ -47,7 +54,8 @@ def read(path: Path, progress: Progress | None = None) -> list[Recording]:
     """
     scanned = scan_file(path, progress)
     table, repairs = assemble(scanned)
-    _refuse_empty(table, path)
+    _refuse_empty(table, scanned, path)
+    _refuse_unit(table, path, whole_numbers=scanned.whole_numbers)
     _refuse_mixed(table, path)
     form = _format(table, scanned.header)
     if form == "ascend":
@@ -71,16 +79,34 @@ def read(path: Path, progress: Progress | None = None) -> list[Recording]:
     return recordings
 
 
-def _refuse_empty(table: EventTable, path: Path) -> None:
-    """Stop where nothing of PyTorch was recorded."""
+def _refuse_empty(table: EventTable, scanned: Scanned, path: Path) -> None:
+    """Stop where nothing of PyTorch was recorded, or nothing of it can be read."""
+    if len(scanned) and not scanned.forms[:, 0].any():
+        raise UnreadableError("json_without_events", path=path)
+    if any(_UNITRACE.match(track.name) for track in table.tracks):
+        raise UnreadableError("foreign_unitrace", path=path)
     if table.of_kind(Kind.KERNEL, Kind.RUNTIME, Kind.PYTHON_FUNCTION).any():
         return
     lasting = ~table.of_kind(Kind.FLOW_START, Kind.FLOW_END, Kind.COUNTER, Kind.OVERHEAD)
     names = distinct(table.name[lasting], len(table.strings))
-    if all(_is_profilers_own(table.strings.text(name)) for name in names):
-        raise UnreadableError("trace_empty", path=path)
-    if not table.of_kind(*_PYTORCH).any():
-        raise UnreadableError("trace_of_another_tool", path=path)
+    is_empty = all(_is_profilers_own(table.strings.text(name)) for name in names)
+    if not is_empty and table.of_kind(*_PYTORCH).any():
+        return
+    left_out = len(scanned) - np.count_nonzero(scanned.in_phase("ME")) - len(table)
+    left_out += scanned.repairs["unreadable_events"]
+    if left_out > len(table):
+        raise UnreadableError("events_unreadable", path=path, count=left_out)
+    raise UnreadableError("trace_empty" if is_empty else "trace_of_another_tool", path=path)
+
+
+def _refuse_unit(table: EventTable, path: Path, *, whole_numbers: bool) -> None:
+    """Stop where times are shorter than anything takes: they were written in ms or s, and digits are lost."""
+    for kind, least_ns in _SHORTEST_NS:
+        took_ns = table.dur_ns[table.of_kind(kind)]
+        if whole_numbers:  # 0 is what is left of less than 1 µs
+            took_ns = took_ns[took_ns > 0]
+        if len(took_ns) >= _ENOUGH_TO_TELL and (usual_ns := median(took_ns)) < least_ns:
+            raise UnreadableError("times_too_short", path=path, usual_ns=int(usual_ns))
 
 
 def _is_profilers_own(name: str) -> bool:

@@ -23,6 +23,7 @@ HEAD_BYTES = 64 << 10
 _BOMB_RATIO = 400
 """Traces shrink 10 to 40 times; a file that grows more than this, beyond the size below, is refused."""
 _BOMB_FLOOR_BYTES = 1 << 30
+_RECORDINGS = (".json", ".json.gz", ".pickle", ".pkl", ".prof", ".pstats")
 _ENCODINGS = (
     (b"\xff\xfe\0\0", "utf-32-le"),
     (b"\0\0\xfe\xff", "utf-32-be"),
@@ -198,8 +199,11 @@ def _zipped(file: BinaryIO, path: Path) -> BinaryIO:
     traces = [item for item in members if item.filename.lower().endswith((".json", ".json.gz"))] or members
     if any(item.filename.endswith(("data.pkl", "/version")) for item in members):
         raise UnreadableError("foreign_torch_save", path=path)
+    if members and all(item.filename.endswith(".npy") for item in members):
+        raise UnreadableError("foreign_numpy", path=path)
     if len(traces) != 1:
-        raise UnreadableError("zip_of_several", path=path, count=len(traces))
+        known = any(item.filename.lower().endswith(_RECORDINGS) for item in members)
+        raise UnreadableError("zip_of_several" if known else "no_recording", path=path, count=len(traces))
     try:
         inner = cast("BinaryIO", archive.open(traces[0]))
     except (zipfile.BadZipFile, RuntimeError, NotImplementedError, OSError) as error:
