@@ -1,10 +1,12 @@
 """LoaderCode: which function and line of the user's costs what inside the loader."""
 
 import sys
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
 from uncork.events import Kind
 from uncork.findings import Location
@@ -12,14 +14,19 @@ from uncork.frames import is_users, is_users_frame, split_frame
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.host_pieces import where
 from uncork.measure.loader import iterator, loads_nothing, next_calls, under
-from uncork.measure.loader_functions import parts_of_functions
+from uncork.measure.loader_functions import MOST_OF, call_named, parts_of_functions
 from uncork.measure.loader_words import decoded_as, stage_of
 from uncork.measure.sampled import sampled_line
+from uncork.places import AGREED_SHARE
 from uncork.recording import StackSample
 from uncork.records import dataclass
 from uncork.timeline import Timeline
 
+IntArray = npt.NDArray[np.int64]
+
 MOST_PARTS = 32
+ONE_LINE = "@loader.one_line"
+"""What samples tell of a function's calls: the line."""
 _LOW_LEVEL = frozenset(("torch", "numpy", "scipy", "PIL", "cv2", "uncork", *sys.stdlib_module_names))
 _LEAST_SAMPLES = 10
 """Fewer samples than this say nothing about shares."""
@@ -35,6 +42,7 @@ class Part:
         function: Its name.
         stage: What is done in that time: ``read decode augment collate to_tensor``, or empty.
         share: Share of the loading time.
+        call: What it calls that takes most of the function's time, as a name or `ONE_LINE`; empty where nothing does.
     """
 
     file: str
@@ -42,6 +50,7 @@ class Part:
     function: str
     stage: str
     share: float
+    call: str = ""
 
     @property
     def location(self) -> Location:
@@ -98,14 +107,15 @@ class LoaderCode(Measurement):
     def top(self, stage: str | None = None) -> Part | None:
         """Return the user's function that costs most (in one stage), all its stages together; None if unknown."""
         sums: dict[tuple[str, int, str], float] = {}
+        calls: dict[tuple[str, int, str], str] = {}
         for part in self.parts:
             if part.file and stage in (None, part.stage):
                 key = (part.file, part.line, part.function)
-                sums[key] = sums.get(key, 0.0) + part.share
+                sums[key], calls[key] = sums.get(key, 0.0) + part.share, calls.get(key) or part.call
         if not sums:
             return None
         key = max(sums, key=lambda one: sums[one])
-        return Part(*key, stage or "", sums[key])
+        return Part(*key, stage or "", sums[key], calls[key])
 
 
 def _from_frames(timeline: Timeline) -> list[Part]:
@@ -127,13 +137,26 @@ def _from_frames(timeline: Timeline) -> list[Part]:
     pairs = np.column_stack([np.where(owner >= 0, name_of[owner], -1), np.where(kind >= 0, name_of[kind], -1)])
     used, back = np.unique(pairs, axis=0, return_inverse=True)
     times = np.bincount(back.reshape(-1), host.self_ns[inner]).astype(np.int64)
+    calls = _calls(pairs[:, 0], name_of[inner], host.self_ns[inner])
     for (who, what), time_ns in zip(used.tolist(), times.tolist(), strict=True):
         stage = _stage(table.strings.text(what)) if what >= 0 else ""
         sums[who, stage] = sums.get((who, stage), 0) + time_ns
     return [
-        Part(*(split_frame(table.strings.text(who)) if who >= 0 else ("", 0, "DataLoader")), stage, time_ns / total)
+        Part(
+            *(split_frame(table.strings.text(who)) if who >= 0 else ("", 0, "DataLoader")), stage, time_ns / total,
+            call_named(*split_frame(table.strings.text(calls[who]))[::2]) if who in calls else "",
+        )
         for (who, stage), time_ns in sums.items()
-    ]
+    ]  # fmt: skip
+
+
+def _calls(owner: IntArray, inner: IntArray, time_ns: IntArray) -> dict[int, int]:
+    """Return for each user's frame what takes most of its time and is not itself, by the names of both."""
+    pairs, back = np.unique(np.column_stack([owner, inner]), axis=0, return_inverse=True)
+    times = np.bincount(back.reshape(-1), time_ns)
+    whole = {int(who): int(times[pairs[:, 0] == who].sum()) for who in np.unique(owner)}
+    rows = zip(pairs.tolist(), times.tolist(), strict=True)
+    return {who: what for (who, what), one_ns in rows if who not in (what, -1) and one_ns > MOST_OF * whole[who]}
 
 
 def _decoded(rank: Rank, *, alone: bool) -> tuple[str, ...]:
@@ -170,4 +193,13 @@ def _from_samples(samples: Iterable[StackSample]) -> list[Part]:
     total = sum(sample.count for sample in mine)
     if total < _LEAST_SAMPLES:
         return []
-    return [Part(one.file, one.line, one.function, stage_of(one.file, one.function), one.count / total) for one in mine]
+    whole = Counter({(one.file, one.function): 0 for one in mine})
+    for one in mine:
+        whole[one.file, one.function] += one.count
+    return [
+        Part(
+            one.file, one.line, one.function, stage_of(one.file, one.function), one.count / total,
+            ONE_LINE if one.count >= AGREED_SHARE * whole[one.file, one.function] else "",
+        )
+        for one in mine
+    ]  # fmt: skip

@@ -1,5 +1,8 @@
 """The loader's time by function, from cProfile's table of functions and edges."""
 
+import re
+from collections import Counter
+
 import numpy as np
 
 from uncork.frames import is_users
@@ -9,11 +12,14 @@ from uncork.recording import FunctionTable
 _DEEPEST = 6
 """Library calls followed below a function of the user's; what lies deeper counts to the last one seen."""
 
-Row = tuple[str, int, str, str, float]
+MOST_OF = 0.5
+"""A function more than half of which is one call is slow for the sake of that call."""
+_BUILT_IN = re.compile(r"built-in (?:method|function) ([\w.]+)|method '?(\w+)'? of ")
+Row = tuple[str, int, str, str, float, str]
 
 
 def parts_of_functions(table: FunctionTable) -> list[Row]:
-    """Return (file, line, function, stage, share) of the user's functions that the loader calls in this process.
+    """Return (file, line, function, stage, share, call) of the user's functions that the loader calls in this process.
 
     A function's part is its total time without what other functions of the user take below it; what libraries do
     for it is split by stage along the edges, by the share each callee has of its caller.
@@ -26,9 +32,18 @@ def parts_of_functions(table: FunctionTable) -> list[Row]:
     rows: list[Row] = []
     for place in graph.users_below(fetch):
         file, line, name = table.file[place], int(table.line[place]), table.name[place]
+        call = graph.call(place)
         for stage, time_ns in graph.split(place).items():
-            rows.append((file, line, name, stage, min(time_ns / total, 1.0)))
+            rows.append((file, line, name, stage, min(time_ns / total, 1.0), call))
     return rows
+
+
+def call_named(file: str, function: str) -> str:
+    """Return what a call is named in a sentence: a built-in by its name, a library's function after its file."""
+    found = _BUILT_IN.search(function)
+    if found or not file or file == "~":
+        return found[1] or found[2] if found else function
+    return f"{function} ({file.replace(chr(92), '/').rpartition('/')[2]})"
 
 
 def fetches(table: FunctionTable) -> list[int]:
@@ -78,6 +93,17 @@ class CallGraph:
                 self._add(times, callee, float(time_ns), own, _DEEPEST)
         times[own] = times.get(own, 0.0) + max(rest, 0.0)
         return {stage: time_ns for stage, time_ns in times.items() if time_ns > 0}
+
+    def call(self, place: int) -> str:
+        """Return the one call to a library that takes most of a user's function's own time; empty where none does."""
+        own_ns = int(self.table.total_ns[place])
+        named: Counter[str] = Counter()
+        for callee, time_ns in self.callees.get(place, ()):
+            if self.users[callee]:
+                own_ns -= time_ns
+            else:
+                named[call_named(self.table.file[callee], self.table.name[callee])] += time_ns
+        return next((name for name, time_ns in named.most_common(1) if time_ns > MOST_OF * own_ns), "")
 
     def _add(self, times: dict[str, float], place: int, time_ns: float, stage: str, depth: int) -> None:
         """Add a library function's time to the stages: its callees' by their shares, the rest to its own stage."""

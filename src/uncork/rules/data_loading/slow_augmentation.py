@@ -21,6 +21,8 @@ def slow_augmentation(
 ) -> Cost | None:
     """Return what augmentation costs while the step waits; without a device there is none to move it to."""
     cost = stage_cost("augment", codes, ledgers, stages, won=0.8, confidence=0.8)
-    if cost is None or machines[0].device != "cpu":
-        return cost
-    return replace(cost, advice=("vectorise", "order", "on-batch"))
+    if cost is None:
+        return None
+    cheaper = "one-call" if cost.params["call"] else "vectorise"
+    on_device = machines[0].device != "cpu"
+    return replace(cost, advice=("on-batch", cheaper, "order") if on_device else (cheaper, "order", "on-batch"))

@@ -19,7 +19,7 @@ def slow_decode(
     codes: Ranks[LoaderCode] | None, ledgers: Ranks[StepLedger], stages: Ranks[LoaderStages] | None
 ) -> Cost | None:
     """Return what decoding costs while the step waits."""
-    cost = stage_cost("decode", codes, ledgers, stages, won=0.7, confidence=0.8)
+    cost = stage_cost("decode", codes, ledgers, stages, won=0.9, confidence=0.8)
     kinds = {kind for code in codes or () for kind in code.decoded}
     kinds = kinds - {"packed"} or kinds or set(ADVICE)  # something is unpacked in most programs
     return cost and replace(cost, advice=("cache", *(one for kind in ADVICE if kind in kinds for one in ADVICE[kind])))

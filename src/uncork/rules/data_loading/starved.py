@@ -31,13 +31,10 @@ def starved(
         return None
     ledger, wait, machine = ledgers[cost.place], waits[cost.place], machines[cost.place]
     code = codes[cost.place] if codes else None
-    top = code.top() if code else None
     rest_ns = max(ledger.mean_step_ns - wait.mean_ns, 0)
     workers = machine.workers_for(wait.mean_ns, rest_ns, waiting=code is not None and code.waits)
     won = min(machine.hidden_share(wait.mean_ns, rest_ns, workers), cost.share)
-    own, worth = cheaper_item(code, cost.share)
-    if worth > won:
-        top = own
+    top, worth = cheaper_item(code, cost.share)
     place = top.location if top else machine.dataset
     evidence = [
         Evidence("loader_wait_share", cost.share, "share", NOTABLE_SHARE),
@@ -56,7 +53,7 @@ def starved(
         advice[:2] = "cheaper-items", "workers"
     return Cost(
         ns_per_step=cost.ns,
-        gain=Gain(won / 2, max(won, worth)),
+        gain=Gain(max(won, worth) / 2, max(won, worth)),
         confidence=sure(ledger, 0.95),
         location=Location(cost.rank, None, place.file, place.line, place.function, top.location.op if top else NEXT),
         evidence=tuple(evidence),
