@@ -74,9 +74,10 @@ def stage_cost(
             Evidence("loader_wait_share", ledger.share("data_loading"), "share", NOTABLE_SHARE),
             Evidence("loader_stage_share", share, "share", LEAST_STAGE_SHARE),
         ),
-        params={
-            "stage_share": share,
-            "where": top.where if top else "DataLoader.__next__",
-            "call": top.call if top else "",
-        },
+        params={"stage_share": share, **_told(top)},
     )
+
+
+def _told(top: Part | None) -> dict[str, object]:
+    """Return where most of a stage is, and in which call."""
+    return {"where": top.where, "call": top.call} if top else {"where": "DataLoader.__next__", "call": ""}
