@@ -27,3 +27,32 @@ def test_program_does_not_notice(part: str, alone: str, tmp_path: Path) -> None:
         told = watched.told(0)
         assert "recorder-fault" in told["notes"]
         assert f"injected fault in {part}" in told["faults"][0]
+
+
+@pytest.mark.parametrize(
+    ("broken", "said"),
+    [
+        ("hooks.install = fail", "uncork: The recorder met a fault of its own"),
+        ("hooks._hook_profilers = fail", "(broken.py:3, RuntimeError: injected)"),
+        ("sys.modules['uncork.capture.recorder'] = None", "ModuleNotFoundError: import of uncork.capture.recorder"),
+    ],
+)
+def test_a_recorder_that_cannot_begin_says_so(broken: str, said: str, tmp_path: Path) -> None:
+    """Where the hooks cannot be set, or only half of them, the program runs on; the fault and its place are told."""
+    program = tmp_path / "broken.py"
+    program.write_text(f"""import sys
+def fail(*_, **__):
+    raise RuntimeError("injected")
+if "uncork.capture" in sys.modules:
+    from uncork.capture import hooks
+    {broken}
+sys.path.insert(0, {str(HERE)!r})
+from training import train
+train(3)
+""")
+    alone = plain([str(program)], cwd=tmp_path)
+    watched = plain(["-m", "uncork", "run", "-o", str(tmp_path / "run"), str(program)], cwd=tmp_path)
+    assert (watched.stdout, watched.returncode) == (alone.stdout, 0)
+    assert alone.stdout.count("\n") == 4
+    assert said in watched.stderr
+    assert "never imported" not in watched.stderr

@@ -1,12 +1,21 @@
 """Files that are never seen half written, and the folder that a process of the run may call its own."""
 
+import contextlib
+import errno
 import json
 import os
+import sys
+import traceback
 from pathlib import Path
 from typing import Any
 
 OWNER = "owner.pid"
 """File in a rank's folder that says which process owns it."""
+
+FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
+"""A full disk, a limit on the size of files, a quota."""
+FAULTS = ("disk-full", "recorder-fault")
+"""Files of the run folder of which each says that a recording ended early, and where."""
 
 
 def write_atomic(path: Path, text: str) -> None:
@@ -77,3 +86,25 @@ def lead(folder: Path, pid: int) -> None:
     if theirs.get("ended") and theirs.get("world_size") == 1:
         first.rename(folder / f"extra{theirs['pid']}")
         ours.rename(first)
+
+
+def note_fault(folder: str) -> str:
+    """Return the kind of the fault that is being handled; a file of that name in the run folder says where it was.
+
+    The first fault is kept; where a full disk takes no text the name alone says which.
+    """
+    error = sys.exc_info()[1]
+    kind = FAULTS[0] if isinstance(error, OSError) and error.errno in FULL else FAULTS[1]
+    with contextlib.suppress(OSError), (Path(folder) / kind).open("x", encoding="utf-8", errors="replace") as file:
+        place = traceback.extract_tb(sys.exc_info()[2])[-1]
+        what = f"{Path(place.filename).name}:{place.lineno}, {type(error).__name__}: {error}"
+        file.write(what.splitlines()[0] + "\n" + traceback.format_exc())
+    return kind
+
+
+def fault_of(folder: Path) -> tuple[str, str]:
+    """Return the kind of a run's first fault and where it was; two empty texts where there was none."""
+    for kind in FAULTS:
+        with contextlib.suppress(OSError):
+            return kind, (folder / kind).read_text(encoding="utf-8").partition("\n")[0]
+    return "", ""

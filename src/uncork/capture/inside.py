@@ -103,6 +103,7 @@ def _our_name() -> Iterator[None]:
 def _torch_is_there(torch: Any, orders: Orders, after: AfterImport) -> None:
     """Install the hooks in a torch that is new enough; any fault leaves the program as it was."""
     global recorder  # noqa: PLW0603  # one per process, looked up by the hooks of workers and by the public calls
+    mine: Any = None
     try:
         with _our_name():
             from uncork.capture import hooks, loader_hooks
@@ -129,8 +130,20 @@ def _torch_is_there(torch: Any, orders: Orders, after: AfterImport) -> None:
         TimedWindows(mine).start()
         _watch_the_end()
     except Exception as fault:
-        if os.environ.get("UNCORK_DEBUG"):
-            sys.stderr.write(f"uncork: not recording in process {os.getpid()}: {fault!r}\n")
+        _tell(orders, mine, fault)
+
+
+def _tell(orders: Orders, mine: Any, fault: Exception) -> None:
+    """Leave word of a fault that keeps us from recording; hooks that are set already pass everything through."""
+    with contextlib.suppress(Exception):
+        if mine is not None:
+            mine.break_down()
+        else:
+            with _our_name():
+                from uncork.capture.files import note_fault
+            note_fault(orders.folder)
+    if os.environ.get("UNCORK_DEBUG"):
+        sys.stderr.write(f"uncork: not recording in process {os.getpid()}: {fault!r}\n")
 
 
 def _watch_the_end() -> None:

@@ -1,7 +1,5 @@
 """Journal: what a process tells of its recording, written so that a kill at any moment leaves a whole file."""
 
-import contextlib
-import errno
 import sys
 import traceback
 from collections import deque
@@ -10,7 +8,7 @@ from typing import Any
 
 from uncork.capture import settings
 from uncork.capture.cells import cells
-from uncork.capture.files import claim, write_json
+from uncork.capture.files import claim, note_fault, write_json
 from uncork.capture.garbage import Garbage
 from uncork.capture.holdings import Sizes, holdings
 from uncork.capture.options import Orders, package_folder
@@ -18,9 +16,6 @@ from uncork.capture.unheld import Unheld
 
 STEPS_KEPT = 4096
 """Steps whose times are kept for steps.json, the latest: each pass of windows is far shorter."""
-
-FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
-"""A full disk, a limit on the size of files, a quota."""
 
 FIRST_TIMED = 2
 """The first step with a known begin, where a step is told by its end only: it begins as the first one ends."""
@@ -58,13 +53,9 @@ class Journal:
             self.notes.append(what)
 
     def fault(self) -> None:
-        """Remember the fault that is being handled; an empty file can say which where a full disk takes no text."""
-        error = sys.exc_info()[1]
-        kind = "disk-full" if isinstance(error, OSError) and error.errno in FULL else "recorder-fault"
+        """Remember the fault that is being handled."""
         self.faults.append(traceback.format_exc(limit=8))
-        self.note(kind)
-        with contextlib.suppress(OSError):
-            (Path(self._orders.folder) / kind).touch()
+        self.note(note_fault(self._orders.folder))
 
     def count(self, named: list[tuple[str, Any]], step: int) -> None:
         """Count what each module holds; after the last update of a step all gradients and state are there.

@@ -14,7 +14,7 @@ from typing import Any
 from uncork import __version__
 from uncork.capture import settings
 from uncork.capture.arming import register
-from uncork.capture.files import OWNER, lead, told, write_json
+from uncork.capture.files import OWNER, fault_of, lead, told, write_json
 from uncork.capture.inside import ENTERED, TORCH_FOUND
 from uncork.capture.job import Job, job_of, wait_for_ranks
 from uncork.capture.launch import command_for, environment_for, refuse_unwritable
@@ -43,6 +43,7 @@ class CaptureResult:
             user-profiler too-short no-steps``), a key ``note.<id>`` of the catalogue, or empty.
         leads: This process reports; other ranks' processes of a launcher stay silent.
         stopped_by_us: The program was ended by a limit that the user asked for.
+        where: Place and name of the fault of ours that prevents an analysis, or empty.
     """
 
     folder: Path
@@ -51,6 +52,7 @@ class CaptureResult:
     problem: str = ""
     leads: bool = True
     stopped_by_us: bool = False
+    where: str = ""
 
 
 def record(
@@ -85,7 +87,8 @@ def record(
         if not job.launched:
             lead(folder, pid)
         pack(folder, [job.rank] if job.launched else None)
-    problem = _problem(folder, job)
+    fault, where = fault_of(folder)
+    problem = _problem(folder, job, fault)
     about |= {
         "ended_ns": time.time_ns(),
         "exit_code": 128 - code if code < 0 else code,
@@ -97,7 +100,9 @@ def record(
         if told(folder).get("pid") == os.getpid():  # of ranks that share a folder, the last to begin it
             write_json(folder / RunFolder.RECORDING, about)
     shown = 0 if stopped else about["exit_code"]
-    return CaptureResult(into, shown, None if stopped else about["signal"], problem, job.rank == 0, stopped)
+    ended_by = None if stopped else about["signal"]
+    where = where if problem == fault else ""
+    return CaptureResult(into, shown, ended_by, problem, job.rank == 0, stopped, where)
 
 
 def _about(argv: list[str], *, module: bool) -> dict[str, Any]:
@@ -237,12 +242,12 @@ class Limit:
             self._at = time.monotonic() + GRACE_S
 
 
-def _problem(folder: Path, job: Job) -> str:
-    """Return the id of what prevents an analysis, or nothing."""
+def _problem(folder: Path, job: Job, fault: str) -> str:
+    """Return the id of what prevents an analysis, or nothing; a fault of ours that came first is one."""
     try:
         found = json.loads((folder / TORCH_FOUND).read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return "torch-not-imported" if (folder / ENTERED).exists() else "not-let-in"
+        return fault or ("torch-not-imported" if (folder / ENTERED).exists() else "not-let-in")
     if not found.get("usable"):
         return "torch-too-old"
     # A launcher that runs below us may have started no rank 0 on this host.
@@ -250,9 +255,8 @@ def _problem(folder: Path, job: Job) -> str:
     names = (RunFolder.LIGHT, RunFolder.DEEP, RunFolder.FUNCTIONS)
     if any((home / name).is_file() for home in homes for name in names):
         return ""
-    for fault in ("disk-full", "recorder-fault"):
-        if (folder / fault).exists():
-            return fault
+    if fault:
+        return fault
     each = [told(home) for home in homes]
     if any(one.get("user_profiler") for one in each):
         return "user-profiler"

@@ -91,7 +91,7 @@ def _report(done: CaptureResult, arguments: argparse.Namespace) -> None:
     if done.problem:
         why = "failed-early" if done.exit_code and done.problem in _ENDED_EARLY else done.problem
         why = say(arguments.lang or default_language(), f"note.{why}", {"exit_code": done.exit_code})
-        print(f"uncork: {why}", file=sys.stderr)
+        print(f"uncork: {why}{f' ({done.where})' if done.where else ''}", file=sys.stderr)
         return
     try:
         report_on(done.folder, arguments)
