@@ -35,10 +35,9 @@ FEW_LINKS_SHARE = 0.1
 LOST_SHARE = 0.02
 """Launches without a record: a few are lost to buffer ends; more is loss (labelled traces: 0.000 in all of them)."""
 HOLLOW_SHARE = 0.05
-"""The same of operators without the one that they always call (labelled traces: up to 0.03; half of the operators
-dropped at random: 0.37–0.63)."""
+"""The same of operators without the one they always call (labelled traces: up to 0.03; half dropped: 0.37–0.63)."""
 MOSTLY_LOST_SHARE = 0.5
-"""With more of the kernels lost than recorded, what the device did is not known."""
+"""With more of the kernels, or of all events, lost than recorded, what was done is not known."""
 EARLY_DEVICE_SHARE = 0.01
 """Device work before its launch: matched clocks show none."""
 SLOW_FIRST_STEP = 1.5
@@ -57,14 +56,13 @@ LEFT_OUT = frozenset(
 )
 LEFT_OUT_SHARE = 0.01
 """… as where more of the events than this had to be left out (labelled traces: none)."""
-CROSSING_SHARE = 0.05
-"""More events than this that do not nest: times of single operators are guesses (labelled traces: up to 0.02)."""
+CROSSING_SHARE, IMPOSSIBLE_SHARE = 0.05, 0.25
+"""More events than this that do not nest: times of operators are guesses, then untrue (labelled traces: up to 0.02)."""
 OTHERS_SHARE = 0.25
 CROWDED_IDLE_SHARE = 0.1
 """Other programs on a quarter of the cores, and hardly any core idle: the program waited for its turn."""
 SOURCES_APART_SHARE = 0.25
-"""Shares of a busy device further apart than this are not of the same work; the driver's is a mean over 1/6 to 1 s
-(NVML's documentation of nvmlUtilization_t)."""
+"""Shares of a busy device further apart are not of the same work; the driver's is of 1/6 to 1 s (nvmlUtilization_t)."""
 OTHERS_BYTES = 4 << 30
 """Memory beyond the allocator's: a context takes about half a GiB, libraries and NCCL up to 2; more is somebody's."""
 TWICE_SHARE = 0.5
@@ -194,6 +192,7 @@ def _repaired(facts: Sequence[Facts]) -> Iterator[Quality]:
     left_out = sum(count for kind, count in repairs.items() if kind in LEFT_OUT)
     share = left_out / (left_out + sum(fact.events for fact in facts)) if left_out else 0.0
     severity = WARNING if repairs.keys() & UNSURE_REPAIRS or share > LEFT_OUT_SHARE else INFO
+    severity = BLOCKING if share > MOSTLY_LOST_SHARE else severity
     what = {f"repair.{kind}": count for kind, count in repairs.items()}
     yield Quality("repaired-input", severity, share or None, {"repairs": repairs.total(), "what": what})
 
@@ -302,7 +301,8 @@ def _no_links(counts: RecordingQuality, _: Facts) -> Quality | None:
 def _crossing(counts: RecordingQuality, _: Facts) -> Quality | None:
     if not counts.clipped:
         return None
-    severity = WARNING if (share := counts.clipped / counts.events) > CROSSING_SHARE else INFO
+    share = counts.clipped / counts.events
+    severity = BLOCKING if share > IMPOSSIBLE_SHARE else WARNING if share > CROSSING_SHARE else INFO
     return Quality("crossing-events", severity, share, {"crossing": counts.clipped})
 
 

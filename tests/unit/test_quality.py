@@ -274,10 +274,12 @@ def test_what_was_mended_is_said_once_per_file_and_in_words():
         ({"no_time": 3}, "warning"),  # 3 of 203
         ({"second_document": 1}, "warning"),
         ({"nanoseconds": 200}, "warning"),
+        ({"unreadable_events": 200}, "warning"),  # half of 400
+        ({"unreadable_events": 201}, "blocking"),  # more than was read
     ],
 )
 def test_losses_are_told_without_asking(repairs, severity):
-    """Of 200 events one may be left out; more, or a guess that all figures stand on, is a warning."""
+    """Of 200 events one may be left out; more, or a guess that all figures stand on, is a warning; most, no verdict."""
     (recording,) = sketch("steps 2 x 1s\n  main 0ms..1ms x99 every 5ms aten::mm\n")
     assert len(recording.events) == 200
     assert found(replace(recording, repairs=repairs))["repaired-input"].severity == severity
@@ -305,6 +307,17 @@ def test_operators_that_cross_a_step_are_counted():
     dur[np.flatnonzero(table.name_is("aten::mm"))[0]] = 12_000_000
     told = found(replace(recording, events=replace(table, dur_ns=dur)))["crossing-events"]
     assert (told.params["crossing"], told.share_affected, told.severity) == (1, 0.25, "warning")
+
+
+def test_times_that_mostly_cross_carry_no_verdict():
+    """Starts in seconds beside lengths in microseconds: nearly all operators of a thread would cross one another."""
+    (recording,) = sketch("steps 4 x 10ms\n  main 0ms..1ms x9 every 1.1ms aten::mm\n")
+    table = recording.events
+    dur = np.where(table.name_is("aten::mm"), 1_500_000, table.dur_ns)
+    report = analyze_recordings([replace(recording, events=replace(table, dur_ns=dur))])
+    assert report.verdict.summary.id == "verdict.undetermined.crossing-events"
+    assert report.verdict.bottleneck.value == "undetermined"
+    assert "{" not in say("zh", report.verdict.summary.id, report.verdict.summary.params)
 
 
 def test_first_steps_without_their_kernels_are_told_and_nothing_else_counts_as_lost():
