@@ -240,11 +240,11 @@ def test_scores_written_out_are_what_fused_attention_saves():
     titles = {lang: finding_texts(finding, lang)["title"] for lang in ("en", "zh")}
     assert titles["en"].startswith("Activations and temporaries hold 94 %")
     assert titles["zh"].startswith("峰值时激活和临时内存占内存的 94 %")
-    assert gain(finding) == "−2.00…4.00 GiB"
+    assert gain(finding, "en") == "−2.00…4.00 GiB"
     page = first_screen(
         analyze_recordings(sketch("\n".join(f"snapshot {line}" for line in ("old 256MiB", *lines)))), "zh"
     )
-    assert "−2.00 … 4.00 GiB" in page
+    assert "<b>2.00 … 4.00 GiB</b>" in page
     assert "<h1>峰值时激活和临时内存" in page
 
 

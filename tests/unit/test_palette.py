@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from uncork.render.first_screen import palette
+from uncork.render.breakdown import palette
 
 Array = npt.NDArray[np.float64]
 CLASSES = ("gemm", "bandwidth", "comm", "data_loading", "dispatch", "unexplained")

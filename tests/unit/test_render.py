@@ -25,7 +25,7 @@ STARVED = """
 """
 
 
-@pytest.mark.parametrize("width", [80, 120])
+@pytest.mark.parametrize("width", [40, 52, 80, 120])
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_terminal_keeps_within_its_width(width, lang):
     """No line is wider than the terminal; Chinese characters count twice."""
@@ -35,7 +35,7 @@ def test_terminal_keeps_within_its_width(width, lang):
     assert max(cell_len(line) for line in text.splitlines()) <= width
 
 
-@pytest.mark.parametrize("width", range(60, 121, 5))
+@pytest.mark.parametrize("width", range(40, 121, 5))
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_no_character_of_a_text_is_lost_where_lines_end(width, lang):
     """Whatever the width, sentence, title, advice and its risk stand there whole, but for the spaces between lines."""

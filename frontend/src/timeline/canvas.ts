@@ -5,11 +5,11 @@ import { IDLE, ON_FILL, type Theme, fillOf, hatch, shadeOf, theme } from '../the
 import { type Trace, launchOf, launchedBy, placeOf } from '../trace.ts';
 import { drawCurve } from './curve.ts';
 import { LABELS, type Lane, type Layout, type Marks, OVERVIEW, type Part, RULER, fitLabels, foldedAtFirst, layOut } from './layout.ts';
-import { drawHeads, drawMeasure, drawNumber, drawRuler } from './furniture.ts';
+import { cutLabel, drawHeads, drawMeasure, drawNumber, drawRuler } from './furniture.ts';
 import { drawOverview } from './overview.ts';
 
 export type Span = { from: number; to: number };
-export type Hit = { event: number } | { finding: number; from: number; to: number };
+export type Hit = { event: number } | { finding: number; from: number; to: number } | { label: string };
 export type Listener = {
   select: (event: number | null) => void;
   hover: (hit: Hit | null, x: number, y: number) => void;
@@ -204,8 +204,11 @@ export class TimelineCanvas {
 
   /** Returns what stands at a point. */
   hit(x: number, y: number): Hit | null {
+    const [part, inside] = this.partAt(y);
     const lane = this.laneAt(y);
     if (lane?.marks && x < LABELS) return this.longestMark(lane);
+    const label = x < LABELS && cutLabel(part, inside);
+    if (label) return { label };
     if (!lane || x < LABELS) return null;
     const pixel = (this.to - this.from) / this.plot;
     const time = this.timeAt(x);
@@ -226,10 +229,13 @@ export class TimelineCanvas {
     return { finding: this.marks!.findings[depth], from, to: from + events.dur[longest] };
   }
 
+  /** Returns the part at a height of the canvas, and how far down in it that is. */
+  private partAt(y: number): [Part, number] {
+    return y < this.top ? [this.layout.pinned, y - OVERVIEW - RULER] : [this.layout.scrolled, y - this.top + this.scroll];
+  }
+
   laneAt(y: number): Lane | undefined {
-    const pinned = y < this.top;
-    const inside = pinned ? y - OVERVIEW - RULER : y - this.top + this.scroll;
-    const part = pinned ? this.layout.pinned : this.layout.scrolled;
+    const [part, inside] = this.partAt(y);
     return part.lanes.find(lane => inside >= lane.y && inside < lane.y + lane.height);
   }
 

@@ -36,6 +36,13 @@ export function drawHeads(ctx: CanvasRenderingContext2D, look: Theme, part: Part
   ctx.fillRect(LABELS - 1, top, 1, bottom - top);
 }
 
+/** Returns a row's label that was drawn cut, at a height of its part; empty where all of it stands there. */
+export function cutLabel(part: Part, y: number): string {
+  const head = part.heads.find(one => y >= one.y && y < one.y + Math.max(15, one.height));
+  if (!head || head.kind === 'group') return '';
+  return fitting(head.text, LABELS - 28) === head.text ? '' : head.text;
+}
+
 function drawTwist(ctx: CanvasRenderingContext2D, x: number, y: number, folded: boolean): void {
   ctx.beginPath();
   if (folded) { ctx.moveTo(x, y - 4); ctx.lineTo(x + 5, y); ctx.lineTo(x, y + 4); }

@@ -40,7 +40,7 @@ function pointers(view: TimelineCanvas, signal: AbortSignal): void {
       const before = view.hovered;
       view.hovered = hit && 'event' in hit ? hit.event : null;
       view.on.hover(hit, event.clientX, event.clientY);
-      canvas.style.cursor = hit ? 'pointer' : x < LABELS ? 'default' : event.shiftKey ? 'col-resize' : 'grab';
+      canvas.style.cursor = hit && !('label' in hit) ? 'pointer' : x < LABELS ? 'default' : event.shiftKey ? 'col-resize' : 'grab';
       if (view.hovered !== before) view.redraw();
       return;
     }
@@ -125,7 +125,7 @@ function click(view: TimelineCanvas, x: number, y: number): void {
     view.measure = null;
     view.on.measured(null);
   }
-  view.select(hit ? hit.event : null);
+  view.select(hit && 'event' in hit ? hit.event : null);
 }
 
 function fit(view: TimelineCanvas, event: number): void {

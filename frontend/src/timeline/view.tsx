@@ -185,6 +185,7 @@ function short(text: string, most: number): string {
 
 function tipFor(view: TimelineCanvas, hit: Hit, titles: string[], x: number, y: number): TipContent {
   if ('finding' in hit) return { title: `${hit.finding + 1} · ${titles[hit.finding] ?? ''}`, lines: [duration(hit.to - hit.from)], x, y };
+  if ('label' in hit) return { title: hit.label, lines: [], x, y };
   const { trace } = view;
   const { module, place, shapes } = trace.detailOf(hit.event);
   return { title: view.label(hit.event), lines: [duration(trace.dur[hit.event]), module, place, shapes].filter(Boolean), x, y };

@@ -5,6 +5,7 @@ import { Tip, type TipContent } from '../parts.tsx';
 import { bytes, count, duration, has, say, share } from '../text.ts';
 import { binaryTick, niceTick, ticks } from '../ticks.ts';
 import { CURVE_COLOURS } from '../timeline/curve.ts';
+import palette from '../../../src/uncork/render/palette.json';
 import { Grid } from './grid.tsx';
 import { Section } from './section.tsx';
 
@@ -49,11 +50,11 @@ export function categoryName(category: string): string {
   return has(`memory.category.${category}`) ? say(`memory.category.${category}`) : category.replaceAll('_', ' ');
 }
 
-const OWNER_ORDER = ['parameter', 'optimizer_state', 'gradient', 'activation', 'input', 'temporary', 'unknown'];
+const OWNERS: Record<string, string> = palette.owners;
+const OWNER_ORDER = Object.keys(OWNERS);
 
 function colourOf(category: string): string {
-  const at = OWNER_ORDER.indexOf(category);
-  return ['#56b4e9', '#e69f00', '#3fb391', '#d487b4', '#f0e442', '#dd6b20', '#b6bdc7'][at] ?? CURVE_COLOURS[0];
+  return OWNERS[category] ?? CURVE_COLOURS[0];
 }
 
 function Stacked({ curve }: { curve: Curve }) {

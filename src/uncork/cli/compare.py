@@ -55,7 +55,7 @@ def act(arguments: argparse.Namespace) -> int:
             arguments.html, render_compared(_with_views(after, Path(arguments.after)), comparison, Options(lang=lang))
         )
     if "-" not in (arguments.json, arguments.markdown) and not arguments.quiet:
-        width = max(60, shutil.get_terminal_size((100, 24)).columns)
+        width = max(40, shutil.get_terminal_size((100, 24)).columns)
         write("-", render_comparison(comparison, lang, top=arguments.top, width=width, color=use_color()))
     if limit is None:
         return 0

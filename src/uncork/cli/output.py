@@ -73,7 +73,7 @@ def options(arguments: argparse.Namespace, run: str = "") -> Options:
         sort=arguments.sort,
         rank=arguments.rank,
         verbose=arguments.verbose,
-        width=max(60, shutil.get_terminal_size((100, 24)).columns),
+        width=max(40, shutil.get_terminal_size((100, 24)).columns),
         color=use_color(),
         run=run,
     )

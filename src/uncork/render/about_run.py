@@ -82,7 +82,7 @@ def _machine(run: Mapping[str, Any]) -> Facts:
 
 def _files(paths: list[str]) -> str:
     """Return the files by name: where they lay is nobody's business but their owner's."""
-    names = [path.replace("\\", "/").rstrip("/").rpartition("/")[2] for path in paths]
+    names = [path.replace("\\", "/").rstrip("/").rpartition("/")[2] for path in dict.fromkeys(paths)]
     return ", ".join(names) if len(names) <= 4 else f"{names[0]} … {names[-1]} ({len(names)})"
 
 

@@ -5,12 +5,12 @@ from collections.abc import Iterator, Sequence
 
 from rich.console import Console, RenderableType
 from rich.table import Table
-from rich.text import Text
 
 from uncork.compare import Change, Comparison
 from uncork.findings import Finding
 from uncork.locale import say
 from uncork.render.controls import print_parts
+from uncork.render.lines import Text
 from uncork.render.tables import where
 from uncork.report import finding_texts
 from uncork.units import format_ns, format_share
@@ -130,7 +130,7 @@ def _changes(changes: Sequence[Change], prefix: str, lang: str) -> Table:
     return table
 
 
-def _marked(mark: str, style: str, text: Text) -> Table:
+def _marked(mark: str, style: str, text: RenderableType) -> Table:
     """Return an item of a list: what does not fit on its line goes on below the text, not below the mark."""
     item = Table.grid(padding=(0, 1))
     item.add_column(no_wrap=True)

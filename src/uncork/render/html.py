@@ -12,7 +12,8 @@ from uncork.measure.views.flame_view import FlameView
 from uncork.measure.views.timeline_view import TimelineView
 from uncork.render import Options
 from uncork.render.comparison import comparison_cautions, comparison_notes
-from uncork.render.first_screen import first_screen, shown
+from uncork.render.first_screen import first_screen
+from uncork.render.markup import prose, shown
 from uncork.render.page_data import as_script, page_data, ranks_of_page
 from uncork.report import Report, spell
 
@@ -110,8 +111,8 @@ def _compared(comparison: Comparison | None, lang: str) -> str:
     if comparison is None:
         return ""
     notes = [comparison_notes(comparison, lang), *comparison_cautions(comparison, lang)]
-    told = "".join(f'<p class="muted">{shown(note)}</p>' for note in notes)
-    return f'<section class="compared"><h2>{shown(spell(comparison.sentence, lang))}</h2>{told}</section>\n'
+    told = "".join(f'<p class="muted">{prose(note)}</p>' for note in notes)
+    return f'<section class="compared"><h2>{prose(spell(comparison.sentence, lang))}</h2>{told}</section>\n'
 
 
 def _in_language(lang: str, content: str) -> str:
@@ -136,7 +137,8 @@ def _title(report: Report, lang: str) -> str:
 
 def _source(report: Report) -> str:
     command = " ".join(map(str, report.run.get("command", ())))
-    sources = [str(source).replace("\\", "/").rpartition("/")[2] for source in report.run.get("sources", ())]
+    files = dict.fromkeys(str(source) for source in report.run.get("sources", ()))  # one may hold several ranks
+    sources = [file.replace("\\", "/").rpartition("/")[2] for file in files]
     return command or ", ".join(sources[:2]) + (" …" if len(sources) > 2 else "")
 
 

@@ -66,7 +66,7 @@ def _findings(report: Report, lang: str) -> Iterator[str]:
         texts = finding_texts(finding, lang)
         places = " · ".join(f"`{_code(part)}`" for part in where(finding.location))
         yield ""
-        yield " ".join(filter(None, (f"{number}.", gain(finding), f"**{escape(texts['title'])}**", places)))
+        yield " ".join(filter(None, (f"{number}.", gain(finding, lang), f"**{escape(texts['title'])}**", places)))
         for advice in texts["advice"][:1]:
             yield f"   {escape('. '.join(filter(None, (texts['worth'], advice['text']))))}"
             if advice["snippet"]:

@@ -6,11 +6,11 @@ from typing import Any
 from rich.console import RenderableType
 from rich.padding import Padding
 from rich.table import Table
-from rich.text import Text
 
 from uncork.findings import Location
 from uncork.locale import say
 from uncork.render import Options
+from uncork.render.lines import Text
 from uncork.render.tables import where
 from uncork.units import format_bytes, format_share
 
@@ -162,7 +162,9 @@ def _head(memory: Mapping[str, Any], lang: str) -> Text:
         facts.append(say(lang, "ui.memory.growth", {"growth_bytes": memory["growth_bytes"]}))
     if not known:
         facts.append(say(lang, "ui.memory.no_history"))
-    return line.append("  " + " · ".join(facts), style="dim") if facts else line
+    if facts:
+        line.append("  " + " · ".join(facts), style="dim")
+    return line
 
 
 def _peak_after_ns(curve: Mapping[str, Any]) -> int:

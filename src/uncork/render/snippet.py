@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions
-from rich.text import Text
 
 from uncork.records import dataclass
+from uncork.render.lines import Text
 
 _PIECE = re.compile(
     r"""(?P<string>"[^"]*"|'[^']*')|(?P<open>(?<!\$)[(\[{])|(?P<close>[)\]}])|(?P<blank> +)|(?P<remark>#)"""

@@ -187,11 +187,11 @@ def step_facts(run: Mapping[str, Any], lang: str) -> list[str]:
     return facts
 
 
-def gain(finding: Finding) -> str:
+def gain(finding: Finding, lang: str) -> str:
     """Return what a finding is worth as a range of the step, else the memory it frees; nothing where not estimated."""
-    low, high = finding.gain.low, finding.gain.high
-    if high < NOTHING_SHARE:
+    low, high = format_share(finding.gain.low), format_share(finding.gain.high)
+    if finding.gain.high < NOTHING_SHARE:
         return saved_memory(finding)
-    if format_share(low) == format_share(high):
-        return f"−{format_share(high)}"
-    return f"−{format_share(low).removesuffix(' %')}…{format_share(high)}"
+    if low == format_share(0):
+        return say(lang, "ui.up_to", {"gain": f"−{high}"})
+    return f"−{high}" if low == high else f"−{low.removesuffix(' %')}…{high}"

@@ -9,7 +9,6 @@ from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.rule import Rule
 from rich.table import Table
-from rich.text import Text
 
 from uncork.findings import CLASSES, Bottleneck, Finding
 from uncork.locale import say
@@ -17,6 +16,7 @@ from uncork.measure.views.names import printable
 from uncork.render import Options
 from uncork.render.about_run import notes
 from uncork.render.controls import print_parts
+from uncork.render.lines import Text
 from uncork.render.memory_text import memory_parts
 from uncork.render.snippet import Snippet
 from uncork.render.tables import COLUMNS, TEXT_COLUMNS, cell, fitting, gain, shown_columns, step_facts, top_rows, where
@@ -35,7 +35,12 @@ COLORS = {
 }
 _DEFAULT_ROWS = 10
 _MOST_FINDINGS = 5
+_GAIN_WIDTH = 8
 _SMALL_CAUSE = 0.005
+_NARROW = 60
+"""In fewer columns what stands side by side elsewhere stands one below the other."""
+_FIGURES_WIDTH, _LEAST_BAR, _MOST_BAR = 20, 10, 40
+"""Beside names and bars: a step's times and shares, and the room between."""
 
 
 def render(report: Report, options: Options) -> str:
@@ -88,11 +93,18 @@ def _headline(report: Report, options: Options) -> RenderableType:
     verdict = report.verdict
     badge = Text(f" {say(options.lang, f'class.{verdict.bottleneck.value}').upper()} ")
     badge.stylize(f"bold black on {COLORS[verdict.bottleneck]}")
+    sentence = Text(spell(verdict.summary, options.lang), style="bold")
+    if not _wide(options):
+        return Group(badge, sentence)
     grid = Table.grid(padding=(0, 1))
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")
-    grid.add_row(badge, Text(spell(verdict.summary, options.lang), style="bold"))
+    grid.add_row(badge, sentence)
     return grid
+
+
+def _wide(options: Options) -> bool:
+    return options.width >= _NARROW
 
 
 def _facts(report: Report, options: Options) -> Text:
@@ -139,19 +151,22 @@ def _ledger(report: Report, options: Options) -> Iterator[RenderableType]:
     of_rank = "" if entries is report.ledger else f" · rank {options.rank}"
     whole = format_ns(sum(entry.ns_per_step for entry in entries))
     yield Text.assemble((step + of_rank, "bold"), (f"  {whole}", "dim"))
+    names = [say(options.lang, f"cause.{entry.cause}") for entry in entries]
+    # Names before bars: a bar that is cut still tells, a name does not.
+    longest = min(max(map(cell_len, names)), options.width - _FIGURES_WIDTH - (_LEAST_BAR if _wide(options) else 0))
+    room = min(_MOST_BAR, options.width - _FIGURES_WIDTH - longest) if _wide(options) else 0
     table = Table.grid(padding=(0, 2))
-    table.add_column(no_wrap=True, max_width=max(20, options.width // 3))
+    table.add_column(no_wrap=True, width=longest)
     table.add_column(justify="right", no_wrap=True)
     table.add_column(justify="right", no_wrap=True)
     table.add_column(no_wrap=True)
-    room = max(10, min(40, options.width - 60))
     largest = max(entry.share for entry in entries)
     small: list[LedgerEntry] = []
     for entry in entries:
         if entry.share < _SMALL_CAUSE and not options.verbose:
             small.append(entry)
             continue
-        bar = Text("█" * max(entry.share >= _SMALL_CAUSE, round(room * entry.share / largest)))
+        bar = Text("█" * max(entry.share >= _SMALL_CAUSE and room > 0, round(room * entry.share / largest)))
         bar.stylize(COLORS[entry.bottleneck] if entry.bottleneck else "#999999")
         name = Text(say(options.lang, f"cause.{entry.cause}"), overflow="ellipsis")
         table.add_row(name, format_ns(entry.ns_per_step), format_share(entry.share), bar)
@@ -172,8 +187,9 @@ def _findings(report: Report, options: Options) -> Iterator[RenderableType]:
         return
     yield Text(say(lang, "ui.what_to_change"), style="bold")
     most = len(report.findings) if options.verbose else _MOST_FINDINGS
+    widest = max(_GAIN_WIDTH, *(cell_len(gain(finding, lang)) for finding in report.findings[:most]))
     for number, finding in enumerate(report.findings[:most], start=1):
-        yield Padding(_finding(number, finding, options), (0, 0, 0, 2))
+        yield Padding(_finding(number, finding, options, widest), (0, 0, 0, 2))
     hidden = len(report.findings) - most
     if hidden > 0:
         yield Padding(Text(say(lang, "ui.more_findings", {"count": hidden}), style="dim"), (0, 0, 0, 2))
@@ -181,13 +197,9 @@ def _findings(report: Report, options: Options) -> Iterator[RenderableType]:
         yield Padding(Text(say(lang, "ui.gains_overlap"), style="dim"), (0, 0, 0, 2))
 
 
-def _finding(number: int, finding: Finding, options: Options) -> RenderableType:
+def _finding(number: int, finding: Finding, options: Options, gain_width: int) -> RenderableType:
     """Return one finding: what it is worth and what it is; where; why; what to do."""
     lang, texts = options.lang, finding_texts(finding, options.lang)
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(no_wrap=True, justify="right")
-    grid.add_column(no_wrap=True, min_width=8)
-    grid.add_column(overflow="fold")  # a Chinese sentence is one word to rich, which cuts words
     title = Text(texts["title"], style="bold")
     if finding.bottleneck in CLASSES:  # remarks on the recording itself have no class
         title.append("  " + say(lang, f"class.{finding.bottleneck.value}"), style="not bold dim")
@@ -206,7 +218,14 @@ def _finding(number: int, finding: Finding, options: Options) -> RenderableType:
             lines.append(Padding(Snippet(advice["snippet"], "green"), (0, 0, 0, 4)))
         if options.verbose and advice["risk"]:
             lines.append(Padding(Text(say(lang, "ui.risk") + " " + advice["risk"], style="dim"), (0, 0, 0, 4)))
-    grid.add_row(Text(str(number), style="dim"), Text(gain(finding) or "–", style="bold green"), Group(*lines))
+    worth = Text(gain(finding, lang) or "–", style="bold green")
+    if not _wide(options):
+        return Group(Text.assemble((f"{number}  ", "dim"), worth), Padding(Group(*lines), (0, 0, 0, 3)))
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(no_wrap=True, justify="right")
+    grid.add_column(no_wrap=True, min_width=gain_width)
+    grid.add_column(overflow="fold")  # a Chinese sentence is one word to rich, which cuts words
+    grid.add_row(Text(str(number), style="dim"), worth, Group(*lines))
     return grid
 
 

@@ -1,0 +1,92 @@
+"""Where a terminal's lines end: in Chinese, at numbers, in narrow windows."""
+
+import re
+from dataclasses import replace
+
+import pytest
+from rich.cells import cell_len
+from rich.console import Console
+
+from tests.unit.reports import starved_report
+from uncork.findings import Gain
+from uncork.locale import LANGUAGES
+from uncork.pipeline import analyze_recordings
+from uncork.render import Options, renderers
+from uncork.render.lines import Text
+from uncork.testing import sketch
+
+WAITING = """
+    setting num_workers 0
+    steps 4 x 10ms
+      main 0ms..7ms enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__
+      main 7ms..9.9ms aten::mm
+"""
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """Return the lines of a text."""
+    return [line.plain.rstrip() for line in Text(text).wrap(Console(width=width), width)]
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "lines"),
+    [
+        # rich alone would put "!" on a line of its own, and cut PyTorch in two.
+        ("! 记录包含预热步", 10, ["! 记录包含", "预热步"]),
+        ("缺少PyTorch的版本", 10, ["缺少", "PyTorch的", "版本"]),
+        ("等待数据加载，很久", 12, ["等待数据加", "载，很久"]),
+        ("（等待）加载", 6, ["（等", "待）加", "载"]),
+        ("每步有 42 % 的时间", 9, ["每步有", "42 % 的时", "间"]),
+        ("waits for 42 % of it", 12, ["waits for", "42 % of it"]),
+        ("takes 6.66 s, and 3 MiB", 10, ["takes", "6.66 s,", "and 3 MiB"]),
+        ("set torch.profiler.record(a_b=True)。", 24, ["set torch.profiler.", "record(a_b=True)。"]),
+        ("open /data/of/the/run.json", 24, ["open", "/data/of/the/run.json"]),
+        ("short", 10, ["short"]),
+    ],
+)
+def test_lines_end_where_a_reader_would_end_them(text: str, width: int, lines: list[str]) -> None:
+    """After any Chinese character but before no closing sign; never between a number and its unit."""
+    assert wrapped(text, width) == lines
+
+
+def test_styles_stay_where_they_were() -> None:
+    """A green word in the middle is green on its line; nothing of the marks is left."""
+    text = Text("开头很长的中文", style="dim")
+    text.append("绿色 5 %", style="green")
+    first, second = text.wrap(Console(width=14), 14)
+    assert (first.plain, second.plain) == ("开头很长的中文", "绿色 5 %")
+    assert next(span.start for span in second.spans if span.style == "green") == 0
+    assert all(span.style != "green" for span in first.spans if span.end > span.start)
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+@pytest.mark.parametrize("width", range(40, 131, 6))
+def test_no_line_of_the_report_begins_with_a_lone_sign(lang: str, width: int) -> None:
+    """At any width, with the evidence too."""
+    report = analyze_recordings(sketch(WAITING))
+    text = renderers()["terminal"](report, Options(lang=lang, width=width, verbose=True))
+    assert max(map(cell_len, text.splitlines())) <= width
+    assert [line for line in text.splitlines() if re.match(r"\s*[，。；：！？）、」%]", line)] == []
+    assert [line for line in text.splitlines() if line.strip() in ("!", "·", "✓", "✗")] == []
+
+
+@pytest.mark.parametrize(("width", "bars"), [(40, 0), (60, 3), (80, 3), (120, 3)])
+def test_names_of_causes_are_whole_before_there_are_bars(width: int, bars: int) -> None:
+    """From 80 columns on no name of a cause is cut; in a window of 40 there is no room for bars."""
+    named = ("data_loading", "gemm", "dispatch")
+    ledger = tuple(replace(starved_report().ledger[0], cause=cause, share=1 / 3) for cause in named)
+    text = renderers()["terminal"](replace(starved_report(), ledger=ledger), Options(width=width))
+    assert sum("█" in line for line in text.splitlines()) == bars
+    assert ("matrix products, convolutions, attention" in text) == (width >= 80)
+
+
+def test_gains_stand_in_one_column() -> None:
+    """One "up to −16 %" is wider than "−30…55 %": the titles begin in one column all the same."""
+    finding = starved_report().findings[0]
+    two = replace(starved_report(), findings=(finding, replace(finding, gain=Gain(0.0, 0.16))))
+    for lang, gains in (("en", ("−30…55 %", "up to −16 %")), ("zh", ("−30…55 %", "至多 −16 %"))):
+        lines = renderers()["terminal"](two, Options(lang=lang, width=100)).splitlines()
+        rows = [line for line in lines if any(gain in line for gain in gains)]
+        assert len(rows) == 2
+        starts = {cell_len(re.match(r"\s+\d\s+(?:\S+ )*?\S+ %\s+", row)[0]) for row in rows}
+        assert len(starts) == 1

@@ -1,0 +1,71 @@
+"""How the page reads: where its lines end, what is cut and what that says, what a sheet of paper has room for."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.web.test_views import HOLDERS, saved
+from uncork.pipeline import analyze_recordings
+from uncork.testing import sketch
+
+pytestmark = pytest.mark.web
+PAPER_PX = 710
+"""A4 without its margins, at 96 pixels an inch."""
+LONG_THREAD = "pt_autograd_thread_of_rank_3_of_8_of_the_job"
+THREADS = f"""
+steps 2 x 10ms
+  main 1ms..8ms aten::mm
+  thread {LONG_THREAD} 1ms..8ms aten::mul
+"""
+LONE = """() => {
+  const found = [], range = document.createRange();
+  const walker = document.createTreeWalker(document.querySelector('.first:lang(zh)'), NodeFilter.SHOW_TEXT);
+  let last = null;
+  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+    if (!node.parentElement.getClientRects().length || node.parentElement.closest('pre')) { last = null; continue; }
+    for (let i = 0; i < node.data.length; i++) {
+      range.setStart(node, i); range.setEnd(node, i + 1);
+      const [box] = range.getClientRects();
+      if (!box || !box.width) continue;
+      const block = node.parentElement.closest('p,li,h1,h2,h3,td,th');
+      const begins = last && last.block === block && box.top > last.bottom - 2;
+      if (begins && '，。；：！？）、」』%'.includes(node.data[i])) found.push(node.data.slice(0, i + 1));
+      last = { bottom: box.bottom, block };
+    }
+  }
+  return found;
+}"""
+
+
+@pytest.mark.parametrize("width", [360, 390, 430, 560, 900, 1024, 1440])
+def test_no_line_begins_with_a_lone_sign(new_page: Any, html: Path, tmp_path: Path, width: int) -> None:
+    """In Chinese no line begins with a closing sign, nor with the percent sign of the number before it."""
+    page = new_page(viewport={"width": width, "height": 900}).open(html)
+    page.tab.click("[data-act=language]")
+    assert page.tab.evaluate("document.querySelector('.first:lang(zh)').textContent.match(/[，。；：]/g).length") > 20
+    assert page.tab.evaluate(LONE) == []
+    page.open(saved(analyze_recordings(sketch(HOLDERS), views=True), tmp_path))
+    assert page.tab.evaluate(LONE) == []
+
+
+@pytest.mark.parametrize("view", ["timeline", "flame", "tables", "memory", "steps", "ranks", "about"])
+def test_no_view_is_wider_than_paper(new_page: Any, html: Path, view: str) -> None:
+    """What is wider than the sheet makes browsers print the whole page, its first screen too, smaller."""
+    page = new_page(viewport={"width": PAPER_PX, "height": 1000}).open(html, f"view={view}")
+    page.tab.emulate_media(media="print")
+    assert page.tab.evaluate("document.documentElement.scrollWidth") == PAPER_PX
+
+
+def test_a_cut_label_tells_all_of_it(new_page: Any, tmp_path: Path) -> None:
+    """A thread's name that has no room beside its row is told where one points at it; a short one needs no telling."""
+    page = new_page().open(saved(analyze_recordings(sketch(THREADS), views=True), tmp_path))
+    heads = page.timeline("t.layout.scrolled.heads.map(head => [head.text, t.top + head.y + 5])")
+    (cut,) = (head for head in heads if LONG_THREAD in head[0])
+    page.tab.locator("canvas.lanes").scroll_into_view_if_needed()
+    canvas = page.tab.locator("canvas.lanes").bounding_box()
+    page.tab.mouse.move(canvas["x"] + 40, canvas["y"] + cut[1])
+    page.tab.wait_for_selector(".tip")
+    assert page.tab.locator(".tip").inner_text() == cut[0]
+    page.tab.mouse.move(canvas["x"] + 40, canvas["y"] + heads[0][1])
+    page.tab.wait_for_selector(".tip", state="detached")
