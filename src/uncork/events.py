@@ -249,7 +249,7 @@ class EventTable:
     def _used_by_kind(self) -> BoolArray:
         """Return which texts are names of events of each kind, bool (kinds, strings)."""
         used = np.zeros(len(Kind) * len(self.strings), bool)
-        used[self.kind * np.int32(len(self.strings)) + self.name] = True
+        used[self.kind.astype(np.int32) * len(self.strings) + self.name] = True
         return used.reshape(len(Kind), -1)
 
     def distinct_names(self, rows: npt.ArrayLike) -> tuple[IntArray, IntArray]:
@@ -311,7 +311,7 @@ def together(*columns: npt.NDArray[np.integer]) -> tuple[IntArray, IntArray]:
     """
     key = np.zeros(len(columns[0]), np.int64)
     for column in columns:
-        codes, size = column + np.int64(1), int(column.max(initial=-1)) + 2
+        codes, size = column.astype(np.int64) + 1, int(column.max(initial=-1)) + 2
         if size > _LARGEST_TABLE or (int(key.max(initial=0)) + 1) * size > _LARGEST_TABLE:
             codes = _dense(codes, size)
             size = int(codes.max(initial=0)) + 1

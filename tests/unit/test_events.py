@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from uncork.events import ArgColumn, EventTable, Kind, Strings, Track
+from uncork.events import ArgColumn, EventTable, Kind, Strings, Track, together
 
 
 @pytest.fixture
@@ -42,6 +42,26 @@ def test_rows_are_chosen_by_kind_and_name(table: EventTable):
     assert table.name_is("gemm").tolist() == [False, False, True, False]
     assert table.name_is(re.compile(r"^Profiler")).tolist() == [False, False, False, True]
     assert table.name_is(lambda name: name.startswith("aten")).tolist() == [True, True, False, False]
+
+
+def test_of_many_names_each_is_found():
+    """Kinds are small integers, and kind times names is not: numpy before 2 would count it in eight bits.
+
+    Of 200 names each names one event, so 200 rows fit, and the last by its own name.
+    """
+    names, none = [f"ProfilerStep#{number}" for number in range(200)], np.zeros(200, np.int64)
+    kinds = np.full(200, Kind.USER_ANNOTATION, np.uint8)
+    rows = np.arange(200, dtype=np.int32)
+    table = EventTable(none, none, kinds, rows, none.astype(np.int32), (Track("1", "1"),), Strings.of(names))
+    assert table.name_is(lambda name: name.startswith("Profiler")).sum() == 200
+    assert np.flatnonzero(table.name_is("ProfilerStep#199", Kind.USER_ANNOTATION)).tolist() == [199]
+
+
+def test_combinations_of_small_integers_do_not_overflow():
+    """-1, 0 and the largest number of eight bits are three values, in that order, with whatever numpy."""
+    first, place = together(np.array([127, 0, -1, 127], np.int8))
+    assert first.tolist() == [2, 1, 0]
+    assert place.tolist() == [2, 1, 0, 2]
 
 
 def test_sparse_arguments_become_dense_columns(table: EventTable):
