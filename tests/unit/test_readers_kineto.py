@@ -1,5 +1,6 @@
 """Traces of every version and vendor come out in one vocabulary."""
 
+import cProfile
 import gzip
 import json
 import random
@@ -140,6 +141,30 @@ def test_begin_and_end_make_one_slice(tmp_path: Path) -> None:
     assert events.names([0, 1]) == ["outer", "inner"]
     assert events.dur_ns.tolist() == [8000, 3000]
     assert recording.repairs == {"unpaired": 2}
+
+
+def test_ends_with_names_close_what_they_name(tmp_path: Path) -> None:
+    """Two that begin at once, written inside out, or end at once: each end closes the beginning of its own name."""
+    document = [
+        {"ph": "B", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 1},
+        {"ph": "B", "cat": "user_annotation", "name": "step", "pid": 1, "tid": 1, "ts": 1},
+        {"ph": "E", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 3},
+        {"ph": "B", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 4},
+        {"ph": "E", "name": "step", "pid": 1, "tid": 1, "ts": 9},
+        {"ph": "E", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 9},
+        {"ph": "B", "cat": "cpu_op", "name": "aten::add", "pid": 1, "tid": 1, "ts": 10},
+        {"ph": "E", "name": "renamed", "pid": 1, "tid": 1, "ts": 12},
+    ]
+    (recording,) = recordings_of(tmp_path, document)
+    events = recording.events
+    assert events is not None
+    assert list(zip(events.names(range(4)), events.dur_ns.tolist(), strict=True)) == [
+        ("aten::mm", 2000),
+        ("step", 8000),
+        ("aten::mm", 5000),
+        ("aten::add", 2000),
+    ]
+    assert recording.repairs == {}
 
 
 def test_flows_are_named_by_category(tmp_path: Path) -> None:
@@ -409,6 +434,39 @@ def test_expand(tmp_path: Path) -> None:
     assert [path.name for path in readers.expand([log])] == ["host_1.123.pt.trace.json.gz"]
     with pytest.raises(UnreadableError, match="is not there"):
         readers.expand([tmp_path / "nothing"])
+
+
+def test_a_folder_of_ascend_is_one_recording_per_rank(tmp_path: Path) -> None:
+    """torch_npu's folder holds parts of the trace a second time; the rank stands in a file's name beside it."""
+    for rank in (1, 0):
+        home = tmp_path / f"node_{7 - rank}_20240102_ascend_pt"
+        for name in (
+            "ASCEND_PROFILER_OUTPUT/trace_view.json",
+            "ASCEND_PROFILER_OUTPUT/communication.json",
+            "PROF_01/mindstudio_profiler_output/msprof_2024.json",
+            f"profiler_info_{rank}.json",
+        ):
+            (home / name).parent.mkdir(parents=True, exist_ok=True)
+            (home / name).write_text(json.dumps([slice_of("aten::mm", "cpu_op", "5.5", 3)]))
+    paths = readers.expand([tmp_path])
+    assert [path.name for path in paths] == ["trace_view.json"] * 2
+    assert sorted(readers.read(path)[0].rank or 0 for path in paths) == [0, 1]
+    (alone,) = readers.read(paths[0].rename(tmp_path / "trace_view.json"))
+    assert alone.rank is None
+
+
+def test_profiles_are_unpacked_by_content(tmp_path: Path) -> None:
+    """A cProfile file is read packed too, whatever its name."""
+    profile = cProfile.Profile()
+    profile.runcall(sorted, [3, 1, 2])
+    plain, packed = tmp_path / "a.json", tmp_path / "b.prof"
+    profile.dump_stats(plain)
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    (one,), (two,) = readers.read(plain), readers.read(packed)
+    assert one.functions is not None
+    assert two.functions is not None
+    assert one.functions.name == two.functions.name
+    assert any("sorted" in name for name in two.functions.name)
 
 
 def test_settings_beside_traces_are_no_recordings(tmp_path: Path) -> None:

@@ -76,27 +76,45 @@ def _drop(keep: BoolArray, wrong: BoolArray, repair: str, repairs: Counter[str])
 
 
 def _pair(scanned: Scanned, keep: BoolArray, repairs: Counter[str]) -> None:
-    """Give each beginning (B) the duration to its end (E); an end is no event of its own."""
+    """Give each beginning (B) the duration to its end (E); an end is no event of its own.
+
+    An end that has a name closes the latest open beginning of that name, so that two at the same time, in any order,
+    are not taken for one another; else, and where none is open, it closes the latest of its thread.
+    """
     ends = scanned.in_phase("E")
     rows = np.flatnonzero(ends | (scanned.in_phase("B") & keep))
     if not len(rows):
         return
     rows = rows[np.argsort(scanned.ts_ns[rows], kind="stable")]
-    open_rows: dict[int, list[int]] = {}
-    for row, track, is_end, time in zip(
-        rows.tolist(), scanned.track[rows].tolist(), ends[rows].tolist(), scanned.ts_ns[rows].tolist(), strict=True
-    ):
-        stack = open_rows.setdefault(track, [])
+    columns = (scanned.track[rows], scanned.name[rows], ends[rows], scanned.ts_ns[rows])
+    stacks: dict[int | tuple[int, int], list[int]] = {}  # of a thread, and of each name on it
+    still_open: set[int] = set()
+    for row, track, name, is_end, time in zip(rows.tolist(), *(column.tolist() for column in columns), strict=True):
+        of_thread, of_name = stacks.setdefault(track, []), stacks.setdefault((track, name), [])
         if not is_end:
-            stack.append(row)
-        elif stack:
-            begin = stack.pop()
-            scanned.dur_ns[begin] = time - int(scanned.ts_ns[begin])
-        else:
+            of_thread.append(row)
+            of_name.append(row)
+            still_open.add(row)
+            continue
+        begin = _latest(of_name, still_open)
+        if begin is None:
+            begin = _latest(of_thread, still_open)
+        if begin is None:
             repairs["unpaired"] += 1
-    left = [row for stack in open_rows.values() for row in stack]
-    repairs["unpaired"] += len(left)
-    keep[left] = False
+        else:
+            still_open.remove(begin)
+            scanned.dur_ns[begin] = time - int(scanned.ts_ns[begin])
+    repairs["unpaired"] += len(still_open)
+    keep[list(still_open)] = False
+
+
+def _latest(stack: list[int], still_open: set[int]) -> int | None:
+    """Return the last row of a stack that is still open, taken off it with those that are not; None where none is."""
+    while stack:
+        row = stack.pop()
+        if row in still_open:
+            return row
+    return None
 
 
 def _name_flows(scanned: Scanned, kind: npt.NDArray[np.uint8]) -> Strings:

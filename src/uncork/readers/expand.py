@@ -11,7 +11,8 @@ from uncork.errors import UnreadableError
 from uncork.recording import RunFolder
 
 _SUFFIXES = (".json", ".json.gz", ".json.zst", ".json.zip", ".pickle", ".pkl", ".prof", ".pstats", ".gz", ".zst")
-_TRACE = re.compile(r"\.pt\.trace\.json(?:\.gz|\.zst)?$")
+_TRACES = (re.compile(r"\.pt\.trace\.json(?:\.gz|\.zst)?$"), re.compile(r"^trace_view\.json(?:\.gz|\.zst)?$"))
+"""TensorBoard logs, and torch_npu's folders, in which parts of the same trace lie a second time."""
 _SMALL_BYTES = 1 << 20
 """Settings and results that lie beside recordings are no larger."""
 _DIGITS = re.compile(r"(\d+)")
@@ -57,14 +58,13 @@ def _one(path: Path) -> list[Path]:
 
 
 def _in_folder(folder: Path) -> list[Path]:
-    """Return a folder's recordings: the traces of a TensorBoard log if it has any, else every file that may be one."""
+    """Return a folder's recordings: those of a TensorBoard log or of Ascend, else every file that may be one."""
     files = sorted(filter(_is_plain, folder.rglob("*")), key=_natural)
     runs = [path for path in folder.iterdir() if RunFolder.is_one(path)]
     if runs:
         return sorted(runs, key=_natural)
-    traces = [path for path in files if _TRACE.search(path.name)] or [
-        path for path in files if path.name.lower().endswith(_SUFFIXES)
-    ]
+    named = ([path for path in files if form.search(path.name)] for form in _TRACES)
+    traces = next(filter(None, named), None) or [path for path in files if path.name.lower().endswith(_SUFFIXES)]
     if not traces:
         raise UnreadableError("folder_without_recordings", path=folder)
     return [path for path in traces if not _is_beside(path)] or traces

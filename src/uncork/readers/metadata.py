@@ -13,6 +13,7 @@ from uncork.records import dataclass
 
 _MODULE = re.compile("^nn\\.Module: ")
 _DIGIT = re.compile(rb"[1-9]")
+_ASCEND_RANK = re.compile(r"profiler_info_(\d+)\.json$")
 _RANK_IN_NAME = re.compile(r"rank[-_.]?(\d+)", re.IGNORECASE)
 
 
@@ -141,9 +142,16 @@ def rank_of(header: Mapping[str, object], path: Path) -> int | None:
     info = header.get("distributedInfo")
     rank = _whole(info.get("rank")) if isinstance(info, dict) else None
     if rank is None:
-        named = _RANK_IN_NAME.findall(path.name)
+        named = _RANK_IN_NAME.findall(path.name) or _ascend_rank(path)
         rank = int(named[-1]) if named and len(named[-1]) < 7 else None
     return rank
+
+
+def _ascend_rank(path: Path) -> list[str]:
+    """Return the rank that torch_npu writes into the name of a file beside the trace's folder."""
+    if path.parent.name != "ASCEND_PROFILER_OUTPUT":
+        return []
+    return [found[1] for file in path.parent.parent.iterdir() if (found := _ASCEND_RANK.match(file.name))]
 
 
 def world_size_of(header: Mapping[str, object]) -> int | None:
