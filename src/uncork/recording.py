@@ -157,6 +157,29 @@ class Paging:
 
 
 @dataclass(frozen=True)
+class CoreTime:
+    """Who had the machine's cores during a window, as the system counted it; None where it did not.
+
+    Args:
+        span_ns: Wall time from the window's begin to its end.
+        thread_ns: CPU time of the thread that makes the steps.
+        process_ns: CPU time of its process, all threads together.
+        queued_ns: Time in which that thread was ready to run, and no core was free for it.
+        children_ns: CPU time of the process's children: the loader's workers, and what else it started.
+        machine_ns: Time that all cores of the machine worked, for whomever.
+        throttled_ns: Time in which the control group was stopped since its quota was used up, over all cores.
+    """
+
+    span_ns: int
+    thread_ns: int
+    process_ns: int
+    queued_ns: int | None = None
+    children_ns: int | None = None
+    machine_ns: int | None = None
+    throttled_ns: int | None = None
+
+
+@dataclass(frozen=True)
 class Window:
     """One stretch of steps that the recorder observed in one way.
 
@@ -165,12 +188,16 @@ class Window:
         step_ns: Durations of its steps in ns.
         start_ns: When it began, ns since the epoch; None where nothing says.
         paging: What the system counted; None where it was not asked.
+        cores: Who had the cores; None where nothing says.
+        cpu_ns: CPU time of the steps' thread in each of its steps; empty where it is not known of every one.
     """
 
     name: str
     step_ns: tuple[int, ...]
     start_ns: int | None = None
     paging: Paging | None = None
+    cores: CoreTime | None = None
+    cpu_ns: tuple[int, ...] = ()
 
 
 def quiet_window(steps: Mapping[str, int]) -> str:

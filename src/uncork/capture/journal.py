@@ -13,6 +13,7 @@ from uncork.capture.garbage import Garbage
 from uncork.capture.holdings import Sizes, holdings
 from uncork.capture.options import Orders, package_folder
 from uncork.capture.unheld import Unheld
+from uncork.capture.windows import Step
 
 STEPS_KEPT = 4096
 """Steps whose times are kept for steps.json, the latest: each pass of windows is far shorter."""
@@ -35,7 +36,7 @@ class Journal:
         self.notes: list[str] = []
         self.faults: list[str] = []
         self.seen: dict[str, Any] = {"optimizers": []}
-        self.steps: deque[tuple[int, str, int, int]] = deque(maxlen=STEPS_KEPT)
+        self.steps: deque[Step] = deque(maxlen=STEPS_KEPT)
         self.garbage = Garbage()
         self.startup: dict[str, int] = {}
         self.folder: Path | None = None
@@ -124,12 +125,12 @@ class Journal:
             "cells": cells(),
         }
         write_json(home / "recording.json", about, indent=1 if state["ended"] else None)
-        steps = {"columns": ["step", "window", "start_ns", "dur_ns"], "rows": list(self.steps)}
+        steps = {"columns": ["step", "window", "start_ns", "dur_ns", "cpu_ns"], "rows": list(self.steps)}
         write_json(home / "steps.json", steps, indent=None)
 
     def _startup(self) -> dict[str, int]:
         """Return when the program began, had torch, and made its first step, whose begin some loops do not show."""
-        number, _, begun_ns, dur_ns = self.steps[0] if self.steps else (0, "", 0, 0)
+        number, _, begun_ns, dur_ns, _ = self.steps[0] if self.steps else (0, "", 0, 0, None)
         if "step_ended_ns" in self.startup:
             return self.startup
         if number == 1:

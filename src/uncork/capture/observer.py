@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from uncork.capture.budget import Budget, Watch
+from uncork.capture.core_time import COUNTED, CoreTime
 from uncork.capture.farewell import Farewell
 from uncork.capture.files import write_json
 from uncork.capture.plan import Stage
@@ -65,6 +66,7 @@ class Observer:
             budget = Budget(recorder.torch, schedule.room(stage.name), longest_ns)
             recorder.regions.watch = Watch(budget, recorder, self.cut)
         self.sampler.run(stage.name in ("warmup", "settle", "deep"), moments=stage.name == "deep")
+        self.window.cores = CoreTime() if stage.name in COUNTED else None
         return True
 
     def end(self) -> None:
@@ -147,6 +149,8 @@ class Observer:
 
 def stop(window: Window, probe: Probe, path: Path) -> None:
     """Stop a probe, write what it saw, and note the figures in its window."""
+    if window.cores is not None:
+        window.facts.update(window.cores.facts())
     try:
         window.facts.update(probe.stop(path))
     except BaseException:  # a Ctrl-C that falls here must not leave a profiler on

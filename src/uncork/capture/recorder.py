@@ -59,6 +59,7 @@ class Recorder:
         self._calls_looked_at = 0
         self._sizes: dict[int, int] = {}
         self._begun_ns: int | None = None
+        self._begun_cpu_ns = 0
         self._last_signal_ns = 0
         self._last_write_ns = time.perf_counter_ns()
         self._epoch_ns = time.time_ns() - time.perf_counter_ns()
@@ -126,7 +127,7 @@ class Recorder:
         self._ask_other_thread()
         if not self.broken and self.finder.step_is_open and self._begun_ns is not None and self.is_on_thread():
             self.finder.seen += 1
-            self._note_step(self._begun_ns, self._last_signal_ns)
+            self._note_step(self._begun_ns, self._last_signal_ns, None)
         self.observer.end()
         self.spans.flush()
         self.observer.sampler.stop()
@@ -196,8 +197,10 @@ class Recorder:
     def _count(self, now_ns: int) -> None:
         """Count a step while nothing is to be done, and begin the next: what recording costs outside windows."""
         journal, begun_ns = self.journal, self._begun_ns
+        begun_cpu_ns, self._begun_cpu_ns = self._begun_cpu_ns, time.thread_time_ns()  # one call of the system a step
         if begun_ns is not None:
-            journal.steps.append((self.finder.seen, "", begun_ns + self._epoch_ns, now_ns - begun_ns))
+            ran_ns = self._begun_cpu_ns - begun_cpu_ns
+            journal.steps.append((self.finder.seen, "", begun_ns + self._epoch_ns, now_ns - begun_ns, ran_ns))
             journal.garbage.add_step(now_ns - begun_ns)
         if now_ns - self._last_write_ns > WRITE_EVERY_NS:
             self._write_again(now_ns)
@@ -214,7 +217,7 @@ class Recorder:
         """End the running step, and with it perhaps the window."""
         observer = self.observer
         if self._begun_ns is not None:
-            self._note_step(self._begun_ns, now_ns)
+            self._note_step(self._begun_ns, now_ns, time.thread_time_ns() - self._begun_cpu_ns)
             self.journal.garbage.add_step(now_ns - self._begun_ns)
             if self.schedule.gathers(self.finder, self.journal.steps):
                 self._restart()
@@ -245,12 +248,13 @@ class Recorder:
         if observer.probe.marks:
             observer.marks.open()
         self.journal.garbage.begin_step(is_timed=observer.window is None or observer.window.stage.name not in FILES)
+        self._begun_cpu_ns = time.thread_time_ns()
         self._begun_ns = time.perf_counter_ns()
 
-    def _note_step(self, begun_ns: int, ended_ns: int) -> None:
+    def _note_step(self, begun_ns: int, ended_ns: int, cpu_ns: int | None) -> None:
         window = self.observer.window
         name = window.stage.name if window else ""
-        self.journal.steps.append((self.finder.seen, name, begun_ns + self._epoch_ns, ended_ns - begun_ns))
+        self.journal.steps.append((self.finder.seen, name, begun_ns + self._epoch_ns, ended_ns - begun_ns, cpu_ns))
         if window is not None:
             window.step_ns.append(ended_ns - begun_ns)
 

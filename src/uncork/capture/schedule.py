@@ -9,13 +9,13 @@ from typing import Any
 
 from uncork.capture import plan, settings
 from uncork.capture.budget import FASTEST_PER_NS, Room, Watch
-from uncork.capture.bursts import LOOKED_AT_EVERY, burst_of, unobserved
+from uncork.capture.bursts import LOOKED_AT_EVERY, burst_in
 from uncork.capture.options import CaptureOptions
 from uncork.capture.plan import Stage
 from uncork.capture.probes import BaselineProbe, FunctionsProbe, Probe, TraceProbe
 from uncork.capture.regions import Regions
 from uncork.capture.steps import PACED, StepFinder
-from uncork.capture.windows import FILES, Window
+from uncork.capture.windows import FILES, Step, Window
 
 STEPS_TO_COMPARE = 2
 FEW, CAREFUL = 4, 2
@@ -56,7 +56,7 @@ class Schedule:
         self._ahead, self.begun = [], False
         self._loop_ns = time.perf_counter_ns()
 
-    def gathers(self, finder: StepFinder, steps: Sequence[tuple[int, str, int, int]]) -> bool:
+    def gathers(self, finder: StepFinder, steps: Sequence[Step]) -> bool:
         """Return whether updates turn out to come in bursts: from now on each burst is one step, if a trace bears it.
 
         Forwards that are the steps are noted here too. Ranks would not find it at the same update; their windows have
@@ -64,7 +64,7 @@ class Schedule:
 
         Args:
             finder: What finds the steps.
-            steps: Number, window, start and duration of the latest.
+            steps: The latest.
         """
         self.forwards = finder.rule == "inference"
         rate = self._per_step("light", "events")
@@ -72,7 +72,7 @@ class Schedule:
         if not (paced and rate and not self.is_done()):
             return False
         # Half of what a trace bears is for the work between the bursts, which no window has seen.
-        burst, over = burst_of(unobserved(steps), int(plan.EVENTS_MOST_STEP / (2 * rate)))
+        burst, over = burst_in(steps, int(plan.EVENTS_MOST_STEP / (2 * rate)))
         if burst:
             finder.gather(burst, over)
         return burst > 0

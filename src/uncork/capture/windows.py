@@ -2,10 +2,13 @@
 
 from dataclasses import dataclass, field
 
+from uncork.capture.core_time import CoreTime
 from uncork.capture.plan import Stage
 
 FILES = {"light": "light.trace.json", "deep": "deep.trace.json", "functions": "functions.pstats"}
 """Window → file in the rank's folder; the supervisor packs the traces to ``.gz`` at the end."""
+Step = tuple[int, str, int, int, int | None]
+"""Number, window, begin and duration of a step, and the CPU time of its thread; None where that ran on after it."""
 
 
 @dataclass
@@ -18,6 +21,7 @@ class Window:
         start_ns: Start since the epoch.
         step_ns: Durations of its steps.
         facts: What the probe says about it.
+        cores: Counts who has the cores meanwhile; None where nobody asks.
     """
 
     stage: Stage
@@ -25,6 +29,7 @@ class Window:
     start_ns: int
     step_ns: list[int] = field(default_factory=list)
     facts: dict[str, int] = field(default_factory=dict)
+    cores: CoreTime | None = None
 
     def is_over(self) -> bool:
         """Return whether the window has seen enough."""

@@ -20,6 +20,7 @@ from uncork.readers.source import Progress
 from uncork.recording import (
     Between,
     Collected,
+    CoreTime,
     Device,
     Flags,
     Moments,
@@ -48,6 +49,9 @@ MOST_TEXT_BYTES = 256 << 20
 MOST_ROWS = 2_000_000
 UNWATCHED = ("", "baseline", "baseline2")
 """Windows in which nothing is recorded but when steps begin and end."""
+CLOCKS_APART_NS = 1_000_000
+"""The two clocks are read one after the other, and the system may take the core away between."""
+Step = tuple[int, str, int, int, int | None]
 
 
 def claims(head: bytes, path: Path) -> bool:
@@ -161,7 +165,18 @@ def _window(told: Mapping[str, Any]) -> Window:
         tuple(one for one in map(_int, _list(told.get("step_ns"))) if one is not None),
         _int(told.get("start_ns")),
         None if None in figures else Paging(max(faults, 0), max(system_ns, 0), max(cpu_ns, 0), growth_pages),
+        _cores(told),
     )
+
+
+def _cores(told: Mapping[str, Any]) -> CoreTime | None:
+    """Return who had the cores; None where one of the clocks is missing or stood still."""
+    clocks = [_count(told.get(f"{name}_ns")) for name in ("span", "thread", "process")]
+    span_ns, thread_ns, process_ns = (one or 0 for one in clocks)
+    if None in clocks or not span_ns:
+        return None
+    others = (_count(told.get(f"{name}_ns")) for name in ("queued", "children", "machine", "throttled"))
+    return CoreTime(span_ns, thread_ns, process_ns, *others)
 
 
 def _collected(told: Mapping[str, Any]) -> Collected | None:
@@ -174,27 +189,35 @@ def _collected(told: Mapping[str, Any]) -> Collected | None:
     return Collected(steps, steps_ns, sum(filter(None, each)), max(dur_ns, 0), max(longest_ns, 0))
 
 
-def _steps(path: Path) -> list[tuple[int, str, int, int]]:
-    """Return number, window, begin and duration of each step of which all four are told."""
+def _steps(path: Path) -> list[Step]:
+    """Return number, window, begin, duration of each step of which all four are told, and its CPU time where it is."""
     rows = map(_list, _list(_json(path).get("rows")) if path.is_file() else ())
-    told = [(row[1], [_int(one) for one in (row[0], *row[2:])]) for row in rows if len(row) == 4]
+    told = [(row[1], [_int(one) for one in (row[0], *row[2:4])], row[4:]) for row in rows if 4 <= len(row) <= 5]
     return [
-        (number, str(window), start_ns, dur_ns)
-        for window, (number, start_ns, dur_ns) in told
+        (number, str(window), start_ns, dur_ns, _cpu(cpu, dur_ns))
+        for window, (number, start_ns, dur_ns), cpu in told
         if number is not None and start_ns is not None and dur_ns is not None and dur_ns >= 0
     ]
 
 
-def _unwatched(steps: list[tuple[int, str, int, int]]) -> tuple[Window, ...]:
+def _cpu(told: list[Any], dur_ns: int) -> int | None:
+    """Return a step's CPU time; one that took more than the clock shows began on another thread."""
+    known = _count(told[0]) if told else None
+    return known if known is not None and known <= dur_ns + CLOCKS_APART_NS else None
+
+
+def _unwatched(steps: list[Step]) -> tuple[Window, ...]:
     """Return the steps outside all windows as one more, where there are any."""
-    dur_ns = tuple(dur_ns for _, window, _, dur_ns in steps if not window)
-    return (Window("unwatched", dur_ns),) if dur_ns else ()
+    outside = [(dur_ns, cpu_ns) for _, window, _, dur_ns, cpu_ns in steps if not window]
+    known = tuple(cpu_ns for _, cpu_ns in outside if cpu_ns is not None)
+    whole = known if len(known) == len(outside) else ()
+    return (Window("unwatched", tuple(dur_ns for dur_ns, _ in outside), cpu_ns=whole),) if outside else ()
 
 
-def _between(steps: list[tuple[int, str, int, int]]) -> Between | None:
+def _between(steps: list[Step]) -> Between | None:
     """Return what passed between steps where no profiler was on, nor switched on or off; None where there is none."""
     count = steps_ns = between_ns = 0
-    for (number, window, start_ns, dur_ns), (next_number, next_window, next_ns, next_dur_ns) in pairwise(steps):
+    for (number, window, start_ns, dur_ns, _), (next_number, next_window, next_ns, next_dur_ns, _) in pairwise(steps):
         if window == next_window and window in UNWATCHED and next_number == number + 1:
             count, steps_ns = count + 1, steps_ns + next_dur_ns
             between_ns += max(next_ns - start_ns - dur_ns, 0)
@@ -342,3 +365,9 @@ def _list(value: object) -> list[Any]:
 def _int(value: object) -> int | None:
     """Return a whole number that fits 64 bits; of anything else, none."""
     return value if type(value) is int and -(1 << 63) <= value < 1 << 63 else None
+
+
+def _count(value: object) -> int | None:
+    """Return such a number where it is 0 or more."""
+    number = _int(value)
+    return number if number is not None and number >= 0 else None
