@@ -52,6 +52,7 @@ export function bytes(value: number): string {
 
 export function share(value: number): string {
   const percent = value * 100;
+  if (percent > 0 && percent < 0.05) return '<0.1 %';
   return Math.abs(percent) > 0 && Math.abs(percent) < 0.95 ? `${percent.toFixed(1)} %` : `${percent.toFixed(0)} %`;
 }
 

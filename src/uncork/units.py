@@ -34,8 +34,10 @@ def format_bytes_range(low_bytes: float, high_bytes: float, between: str = "…"
 
 
 def format_share(share: float) -> str:
-    """Return a share of 0–1 as a percentage: ``31 %``; below one in a hundred with one digit."""
+    """Return a share of 0–1 as a percentage: ``31 %``; below one in a hundred with one digit, what is not 0 never 0."""
     percent = share * 100
+    if 0 < percent < 0.05:
+        return "<0.1 %"
     if 0 < abs(percent) < 0.95:
         return f"{percent:.1f} %"
     return f"{percent:.0f} %"

@@ -8,6 +8,7 @@ import pytest
 
 from tests.unit.reports import starved_report
 from tests.web.test_views import HOLDERS
+from uncork.calltree import PHASES
 from uncork.findings import Bottleneck, Gain
 from uncork.locale import LANGUAGES, catalogue, say
 from uncork.pipeline import analyze_recordings
@@ -16,6 +17,7 @@ from uncork.render.about_run import about
 from uncork.render.first_screen import first_screen
 from uncork.render.html import render
 from uncork.render.markup import code, prose
+from uncork.render.tables import cell
 from uncork.report import Report
 from uncork.testing import sketch
 
@@ -125,3 +127,11 @@ def test_the_first_screen_is_there_for_a_report_of_nothing() -> None:
     bare: Report = replace(starved_report(), ledger=(), findings=(), memory=None)
     assert "<h1>" in first_screen(bare, "en")
     assert '<section class="ledger">' not in first_screen(bare, "en")
+
+
+def test_phases_are_told_in_the_readers_language() -> None:
+    """The phases a row can be of have their words in both languages; rows in Chinese show the Chinese one."""
+    assert [say("zh", f"phase.{phase}") for phase in PHASES] == ["前向", "反向", "重算", "优化器", "加载"]
+    assert [cell({"phase": phase}, "phase") for phase in PHASES] == list(PHASES)
+    assert cell({"phase": "backward"}, "phase", "zh") == "反向"
+    assert cell({"phase": None}, "phase", "zh") == ""

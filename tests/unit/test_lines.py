@@ -8,10 +8,13 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from tests.unit.reports import starved_report
+from tests.web.test_views import HOLDERS
+from uncork.compare import compare
 from uncork.findings import Gain
-from uncork.locale import LANGUAGES
+from uncork.locale import LANGUAGES, say
 from uncork.pipeline import analyze_recordings
 from uncork.render import Options, renderers
+from uncork.render.comparison import render_comparison
 from uncork.render.lines import Text
 from uncork.testing import sketch
 
@@ -90,3 +93,25 @@ def test_gains_stand_in_one_column() -> None:
         assert len(rows) == 2
         starts = {cell_len(re.match(r"\s+\d\s+(?:\S+ )*?\S+ %\s+", row)[0]) for row in rows}
         assert len(starts) == 1
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_a_narrow_comparison_says_what_changed(lang: str) -> None:
+    """In 40 columns names and changes stand there whole; in 100, before and after stand beside them."""
+    fast = replace(
+        starved_report(),
+        ledger=(replace(starved_report().ledger[0], ns_per_step=20_000_000), *starved_report().ledger[1:]),
+    )
+    comparison = compare(starved_report(), fast)
+    narrow, wide = (render_comparison(comparison, lang, width=width) for width in (40, 100))
+    assert max(map(cell_len, narrow.splitlines())) <= 40
+    for text, whole in ((narrow, False), (wide, True)):
+        (row,) = (line for line in text.splitlines() if say(lang, "cause.data_loading") in line and "−40.0 ms" in line)
+        assert ("60.0 ms" in row and "20.0 ms" in row) == whole
+
+
+def test_a_narrow_snapshot_cuts_places_not_sizes() -> None:
+    """In 40 columns the sizes of the owners stand there whole."""
+    text = renderers()["terminal"](analyze_recordings(sketch(HOLDERS)), Options(width=40))
+    assert max(map(cell_len, text.splitlines())) <= 40
+    assert sum("3.00 GiB" in line for line in text.splitlines()) >= 2

@@ -26,7 +26,9 @@ def test_sizes_are_binary(value_bytes: float, text: str):
     assert units.format_bytes(value_bytes) == text
 
 
-@pytest.mark.parametrize(("share", "text"), [(0, "0 %"), (0.314, "31 %"), (1, "100 %"), (0.0042, "0.4 %")])
+@pytest.mark.parametrize(
+    ("share", "text"), [(0, "0 %"), (0.314, "31 %"), (1, "100 %"), (0.0042, "0.4 %"), (0.0003, "<0.1 %")]
+)
 def test_small_shares_keep_a_digit(share: float, text: str):
     """A share under one in a hundred is not rounded to nothing."""
     assert units.format_share(share) == text

@@ -37,7 +37,7 @@ export function Grid({ id, columns, rows, marks = {}, groups = [], pick, pickLab
   const lines = useMemo(() => {
     const wanted = filter.toLowerCase();
     let list: Line[] = rows.map((values, index) => ({ values, mark: marks[String(index)] ?? '', members: 1 }));
-    if (wanted) list = list.filter(line => line.values.some(value => typeof value === 'string' && value.toLowerCase().includes(wanted)));
+    if (wanted) list = list.filter(line => line.values.some((value, i) => typeof value === 'string' && told(columns[i], value).toLowerCase().includes(wanted)));
     if (group) list = grouped(list, columns, columns.indexOf(group));
     return list.sort((a, b) => (sort.down ? -1 : 1) * compare(a.values[sort.column], b.values[sort.column]));
   }, [rows, marks, filter, group, sort]);
@@ -111,9 +111,14 @@ function Cell({ column, value, most, note, number }: { column: string; value: Va
     const wide = column.endsWith('share') && most > 0 ? Math.min(100, value * 100) : 0;
     return <td class="n">{wide > 0 && <i class="cellbar" style={{ width: `${wide}%` }} />}<span>{column === 'change_ns' && value > 0 ? '+' : ''}{quantity(column, value).replace('-', '−')}</span></td>;
   }
-  const text = value === null || value === undefined || value === '' ? '–' : typeof value === 'boolean' ? say(value ? 'page.yes' : 'page.no') : value;
+  const text = value === null || value === undefined || value === '' ? '–' : typeof value === 'boolean' ? say(value ? 'page.yes' : 'page.no') : told(column, value);
   if (number && text === '–') return <td class="n">–</td>;
   return <td title={text}>{note && <b class="note" title={say(note)}>{say(`${note}.short`)}</b>}<bdi>{ENDS_TELL.has(column) ? tail(text) : text}</bdi></td>;
+}
+
+/** Returns a text as people read it: a phase in their language, names as they are. */
+function told(column: string, text: string): string {
+  return column === 'phase' && has(`phase.${text}`) ? say(`phase.${text}`) : text;
 }
 
 /** Columns of paths: their ends tell them apart. */

@@ -124,7 +124,7 @@ def _bar(parts: Sequence[_Part], title: str, lang: str) -> Iterator[str]:
         wide = part.share * _BAR_WIDTH
         for fill in (part.fill, f"url(#hatch-{lang})") if part.idle else (part.fill,):
             yield f'<rect x="{x:.2f}" width="{wide:.2f}" height="30" fill="{fill}">'
-            yield f"<title>{shown(part.name)} {format_share(part.share)}</title></rect>"
+            yield f"<title>{shown(f'{part.name} {format_share(part.share)}')}</title></rect>"
         yield f'<rect x="{x:.2f}" width="1.5" height="30" class="edge"/>'
         x += wide
     yield "</svg>"
@@ -136,7 +136,7 @@ def _rows(parts: Sequence[_Part]) -> Iterator[str]:
         swatch = f'<i class="swatch{" idle" if part.idle else ""}" style="background:{part.fill}"></i>'
         yield (
             f"<li>{swatch if part.fill else '<i></i>'}<span>{shown(part.name)}</span>"
-            f"<b>{part.size}</b><b>{format_share(part.share)}</b></li>"
+            f"<b>{shown(part.size)}</b><b>{shown(format_share(part.share))}</b></li>"
         )
     yield "</ol>"
 

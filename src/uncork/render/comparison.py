@@ -10,7 +10,7 @@ from uncork.compare import Change, Comparison
 from uncork.findings import Finding
 from uncork.locale import say
 from uncork.render.controls import print_parts
-from uncork.render.lines import Text
+from uncork.render.lines import NARROW, Text
 from uncork.render.tables import where
 from uncork.report import finding_texts
 from uncork.units import format_ns, format_share
@@ -33,11 +33,11 @@ def render_comparison(
         highlight=False,
         markup=False,
     )
-    print_parts(console, _parts(comparison, lang, top))
+    print_parts(console, _parts(comparison, lang, top, narrow=width < NARROW))
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
 
 
-def _parts(comparison: Comparison, lang: str, top: int) -> Iterator[RenderableType]:
+def _parts(comparison: Comparison, lang: str, top: int, *, narrow: bool) -> Iterator[RenderableType]:
     sentence = comparison.sentence
     style = {"compare.faster": "bold green", "compare.slower": "bold red"}.get(sentence.id, "bold")
     yield ""
@@ -52,7 +52,7 @@ def _parts(comparison: Comparison, lang: str, top: int) -> Iterator[RenderableTy
         if changes:
             yield ""
             yield Text(say(lang, title), style="bold")
-            yield _changes(changes[:top], prefix, lang)
+            yield _changes(changes[:top], prefix, lang, narrow=narrow)
     for kind in KINDS:
         yield from _findings(lang, kind, told_findings(comparison, kind, lang))
 
@@ -114,17 +114,16 @@ def comparison_cautions(comparison: Comparison, lang: str) -> Iterator[str]:
         yield say(lang, "compare.rows_watched", {"before_ns": step.before_ns, "after_ns": step.after_ns})
 
 
-def _changes(changes: Sequence[Change], prefix: str, lang: str) -> Table:
+def _changes(changes: Sequence[Change], prefix: str, lang: str, *, narrow: bool) -> Table:
     table = Table(box=None, padding=(0, 2), pad_edge=True, header_style="dim")
     table.add_column("", overflow="ellipsis", max_width=46)  # where room is short names give way, never figures
-    for column in ("compare.before", "compare.after", "compare.change"):
+    for column in ("compare.change",) if narrow else ("compare.before", "compare.after", "compare.change"):
         table.add_column(say(lang, column), justify="right", no_wrap=True)
     for change in changes:
         sign = "+" if change.difference_ns > 0 else "−"
         table.add_row(
             Text(say(lang, prefix + change.name) if prefix else change.name),
-            format_ns(change.before_ns),
-            format_ns(change.after_ns),
+            *(() if narrow else (format_ns(change.before_ns), format_ns(change.after_ns))),
             Text(sign + format_ns(abs(change.difference_ns)), style="red" if change.difference_ns > 0 else "green"),
         )
     return table

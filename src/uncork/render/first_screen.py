@@ -142,7 +142,7 @@ def _gain(finding: Finding, report: Report, lang: str) -> str:
         saved = saved_memory(finding, " … ").removeprefix("−")
         spelt, times, nothing = saved.removeprefix("0 … "), "", saved.startswith("0 … ")
     else:
-        nothing, step_ns = format_share(low) == format_share(0), report.run.get("step_ns") or 0
+        nothing, step_ns = low < NOTHING_SHARE, report.run.get("step_ns") or 0
         least = high if nothing else low
         spelt = _range(format_share(least), format_share(high))
         times = _range(format_ns(least * step_ns), format_ns(high * step_ns)) if step_ns else ""

@@ -9,6 +9,8 @@ from rich.text import Text as RichText
 
 from uncork.render.markup import JOINT
 
+NARROW = 60
+"""In a terminal of fewer columns, what stands side by side elsewhere stands one below the other."""
 _WIDE = "\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef"
 _CLOSING = "，。；：！？）、」』》】”’…%"
 _OPENING = "（「『《【“‘"

@@ -10,7 +10,7 @@ from rich.table import Table
 from uncork.findings import Location
 from uncork.locale import say
 from uncork.render import Options
-from uncork.render.lines import Text
+from uncork.render.lines import NARROW, Text
 from uncork.render.tables import where
 from uncork.units import format_bytes, format_share
 
@@ -18,6 +18,8 @@ _COLOR = "#cc79a7"
 _FEW, _MANY = 3, 20
 WORTH_A_LARGER_BATCH = 1.25
 _WIDEST_BAR = 40
+_OWNER_WIDTH, _LEAST_PLACE = 28, 12
+"""An owner's name and size with the room between; the place gets what they leave."""
 _IDLE_SHARE, _IDLE_BYTES = 0.12, 1 << 30
 """Of the reserve, idle at the peak: as `uncork.rules.memory.fragmentation`."""
 _MOST_SEGMENTS = 8
@@ -175,10 +177,10 @@ def _peak_after_ns(curve: Mapping[str, Any]) -> int:
 
 def _categories(rows: list[Mapping[str, Any]], options: Options) -> Table:
     table = _grid(2)
-    room = max(10, min(_WIDEST_BAR, options.width - 60))
+    room = max(10, min(_WIDEST_BAR, options.width - 60)) if options.width >= NARROW else 0
     largest = max(row["share"] for row in rows)
     for row in rows:
-        bar = Text("█" * max(1, round(room * row["share"] / largest)), style=_COLOR)
+        bar = Text("█" * max(room > 0, round(room * row["share"] / largest)), style=_COLOR)
         name = say(options.lang, f"memory.category.{row['category']}")
         table.add_row(name, format_bytes(row["bytes"]), format_share(row["share"]), bar)
     return table
@@ -186,6 +188,7 @@ def _categories(rows: list[Mapping[str, Any]], options: Options) -> Table:
 
 def _owners(rows: list[Mapping[str, Any]], options: Options) -> Table:
     table = _grid(1)
+    table.columns[-1].max_width = max(_LEAST_PLACE, options.width - _OWNER_WIDTH)
     for row in rows:
         place = Location(file=row["file"], line=row["line"], function=row["function"], op=row["op"])
         name = say(options.lang, f"memory.category.{row['category']}")
@@ -205,7 +208,7 @@ def _savings(rows: list[Mapping[str, Any]], options: Options) -> Table:
             notes.append(say(options.lang, "ui.memory.calls", {"count": row["count"]}))
         if row.get("enough"):
             notes.append(say(options.lang, "ui.memory.enough"))
-        name = say(options.lang, f"what_if.{row['change']}")
+        name = Text(say(options.lang, f"what_if.{row['change']}"), overflow="fold")
         table.add_row(name, high if low == high else f"{low} … {high}", Text(" · ".join(notes), style="cyan"))
     return table
 

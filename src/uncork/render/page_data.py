@@ -24,7 +24,7 @@ Tables = Mapping[str, Sequence[Mapping[str, Any]]]
 # The page needs the texts of these corners of the catalogue only.
 _SPOKEN = (
     *("page.", "cause.", "column.", "class.", "pattern.", "flame."),
-    *("reading.", "compare.", "missing.", "record.", "memory.", "what_if.", "list."),
+    *("reading.", "compare.", "missing.", "record.", "memory.", "what_if.", "list.", "phase."),
     *("ui.memory.segments", "ui.memory.no_history"),
 )
 _MOST_ROWS = 2_000

@@ -18,7 +18,7 @@ Row = Mapping[str, Any]
 _OTHERWISE_SHARE = 0.1
 """Recorded steps that last this much longer or shorter than those without a profiler are told beside them."""
 NOTHING_SHARE = 0.0005
-"""A gain below this would read "−0.0 %": it counts as not estimated."""
+"""A gain below this would read "−<0.1 %": it counts as not estimated."""
 
 # Columns by table, most telling first; a column without any value in the rows is left out.
 COLUMNS: dict[str, tuple[str, ...]] = {
@@ -119,8 +119,10 @@ def _least_width(table: str, column: str) -> int:
     return _LEAST_WIDTHS.get(column, _TEXT_WIDTH if column in TEXT_COLUMNS else _FIGURE_WIDTH) + _PADDING
 
 
-def cell(row: Row, column: str) -> str:
-    """Return the text of one cell."""
+def cell(row: Row, column: str, lang: str = "en") -> str:
+    """Return the text of one cell; names are the recording's, phases are ours."""
+    if column == "phase" and row.get("phase"):
+        return say(lang, f"phase.{row['phase']}")
     if column == "place":
         return _short_place(row.get("file"), row.get("line"))
     if column == "name":
@@ -192,6 +194,6 @@ def gain(finding: Finding, lang: str) -> str:
     low, high = format_share(finding.gain.low), format_share(finding.gain.high)
     if finding.gain.high < NOTHING_SHARE:
         return saved_memory(finding)
-    if low == format_share(0):
+    if finding.gain.low < NOTHING_SHARE:
         return say(lang, "ui.up_to", {"gain": f"−{high}"})
     return f"−{high}" if low == high else f"−{low.removesuffix(' %')}…{high}"

@@ -16,7 +16,7 @@ from uncork.measure.views.names import printable
 from uncork.render import Options
 from uncork.render.about_run import notes
 from uncork.render.controls import print_parts
-from uncork.render.lines import Text
+from uncork.render.lines import NARROW, Text
 from uncork.render.memory_text import memory_parts
 from uncork.render.snippet import Snippet
 from uncork.render.tables import COLUMNS, TEXT_COLUMNS, cell, fitting, gain, shown_columns, step_facts, top_rows, where
@@ -37,8 +37,6 @@ _DEFAULT_ROWS = 10
 _MOST_FINDINGS = 5
 _GAIN_WIDTH = 8
 _SMALL_CAUSE = 0.005
-_NARROW = 60
-"""In fewer columns what stands side by side elsewhere stands one below the other."""
 _FIGURES_WIDTH, _LEAST_BAR, _MOST_BAR = 20, 10, 40
 """Beside names and bars: a step's times and shares, and the room between."""
 
@@ -104,7 +102,7 @@ def _headline(report: Report, options: Options) -> RenderableType:
 
 
 def _wide(options: Options) -> bool:
-    return options.width >= _NARROW
+    return options.width >= NARROW
 
 
 def _facts(report: Report, options: Options) -> Text:
@@ -271,7 +269,7 @@ def _table(report: Report, name: str, options: Options) -> Iterator[RenderableTy
         else:
             table.add_column(title, justify="right", no_wrap=True, min_width=width)
     for row in rows:
-        table.add_row(*(Text(cell(row, column)) for column in columns))
+        table.add_row(*(Text(cell(row, column, options.lang)) for column in columns))
     yield ""
     yield Text(say(options.lang, f"table.{name}", {"rows": len(rows)}), style="bold")
     yield table
