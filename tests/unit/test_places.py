@@ -3,10 +3,11 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from uncork.calltree import CallTree
 from uncork.measure import Rank
-from uncork.measure.whereabouts import busiest_line
+from uncork.measure.whereabouts import busiest_lines
 from uncork.places import Place, sampled_lines
 from uncork.recording import Moments
 from uncork.testing import sketch
@@ -97,6 +98,24 @@ steps 2 x 10ms
   main 6.5ms..6.519ms x40 every 0.03ms autograd::engine::evaluate_function: ReluBackward0
   main 8ms..8.015ms x30 every 0.02ms aten::add
 """)
-    location, turns = busiest_line(Rank(recording))
+    (calls,) = busiest_lines(Rank(recording))
+    location = calls.location
     assert (location.file, location.line, location.module, location.op) == ("train.py", 8, "head", "aten::relu")
-    assert turns == 40
+    assert (calls.turns, calls.share) == (40, 151 / 191)  # autograd's wrappers are of no line
+
+
+@pytest.mark.parametrize(("layers", "first"), [(48, "ema.py"), (80, "model.py")])
+def test_of_two_places_that_call_as_much_the_one_that_repeats_itself_is_named(layers: int, first: str) -> None:
+    """40 times mul beside 24 or 40 relu and as many tanh: 40 of 48 are nearly as many, 40 of 80 are not."""
+    (recording,) = sketch(f"""
+with stacks
+steps 2 x 10ms
+  main 0ms..4.9ms model.py(8): forward
+  main 0ms..0.008ms x{layers // 2} every 0.1ms aten::relu
+  main 0.05ms..0.058ms x{layers // 2} every 0.1ms aten::tanh
+  main 5ms..9.9ms ema.py(11): update
+  main 5ms..5.008ms x40 every 0.1ms aten::mul
+""")
+    found = busiest_lines(Rank(recording))
+    assert {one.location.file: round(one.share * (layers + 40)) for one in found} == {"model.py": layers, "ema.py": 40}
+    assert found[0].location.file == first

@@ -96,3 +96,27 @@ steps 4 x 10ms
 """,
     )
     assert one.cost_ns_per_step == pytest.approx(9e6 * 200 / 201, abs=1)
+
+
+def test_what_a_loop_takes_is_not_told_a_second_time():
+    """A loop of 100 turns with two calls of 10 µs, beside 200 other calls of 10 µs: each has half of all calls.
+
+    These are 4 ms, and the short gaps between them 1.99, 0.21 and 1.99. Where the loop is all there is, neither tiny
+    operators nor compiling are told.
+    """
+    text = """
+with stacks
+steps 4 x 10ms
+  main 0ms..4.1ms loss.py(30): pieces
+  main 0ms..10us x100 every 40us aten::select
+  main 20us..30us x100 every 40us aten::relu
+"""
+    more = """  main 4.2ms..8.2ms model.py(8): forward
+  main 4.2ms..4.21ms x200 every 20us aten::tanh
+"""
+    loop, tiny = found(RULE, text + more), found("tiny-operators", text + more)
+    assert (loop.location.file, tiny.location.file) == ("loss.py", "model.py")
+    assert loop.cost_ns_per_step == tiny.cost_ns_per_step == (4_000_000 + 4_190_000) // 2
+    assert tiny.params["callers"] == "model.py:8 (forward) 50 %, loss.py:30 (pieces) 50 %"
+    assert clear("tiny-operators", text)
+    assert clear("compile-would-pay", text)

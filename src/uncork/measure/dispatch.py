@@ -11,7 +11,7 @@ from uncork.findings import Location
 from uncork.host_causes import TINY_OP_NS
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.syncs import READS_BACK
-from uncork.measure.whereabouts import busiest_line, of_update
+from uncork.measure.whereabouts import Calls, busiest_lines, of_update
 from uncork.operators import ALLOCATES, operator_class
 from uncork.quantiles import median
 from uncork.records import dataclass
@@ -52,8 +52,7 @@ class Dispatch(Measurement):
         graph_launches: Launches of whole graphs in all steps.
         kernel_ns: Mean duration of a kernel; 0 without any.
         most: Operators that cost the host most, by their own time.
-        location: The user's line that calls most operators; else the module; nothing where neither is known.
-        turns: How often per step, and per call of the model, that line calls the same operator in the same module.
+        callers: The user's lines that call most operators; else the modules; none where neither is known.
     """
 
     ops: IntArray
@@ -62,8 +61,7 @@ class Dispatch(Measurement):
     graph_launches: int
     kernel_ns: int
     most: tuple[OpCount, ...]
-    location: Location
-    turns: float
+    callers: tuple[Calls, ...]
 
     @classmethod
     def of(cls, rank: Rank) -> "Dispatch":
@@ -82,7 +80,6 @@ class Dispatch(Measurement):
         most, median = _most(timeline, names, back, own, mine)
         tiny = median[back] <= TINY_OP_NS
         kernels = np.flatnonzero(timeline.device.kind == int(Kind.KERNEL))
-        location, turns = busiest_line(rank)
         graphs = timeline.named(_GRAPH_LAUNCH, Kind.RUNTIME) & within
         return cls(
             ops=_per_step(timeline, host.start_ns[ops]),
@@ -91,9 +88,18 @@ class Dispatch(Measurement):
             graph_launches=int(graphs.sum()),
             kernel_ns=int(timeline.device.dur_ns[kernels].mean()) if len(kernels) else 0,
             most=most,
-            location=location,
-            turns=turns,
+            callers=busiest_lines(rank),
         )
+
+    @property
+    def location(self) -> Location:
+        """Return the line that calls most operators."""
+        return self.callers[0].location if self.callers else Location()
+
+    @property
+    def turns(self) -> float:
+        """Return how often that line calls the same operator in the same module."""
+        return self.callers[0].turns if self.callers else 0.0
 
     @property
     def leader(self) -> OpCount:
@@ -108,7 +114,9 @@ class Dispatch(Measurement):
         ]
         # Views and allocations come with the others' calls.
         working = [one for one in named if operator_class(one.name) != "view" and not ALLOCATES.match(one.name)]
-        return next(iter(working or named or self.most), OpCount("", 0.0, 0, 0))
+        # By what a call usually costs: one that stood still makes no leader.
+        usual = working or named or self.most
+        return max(usual, key=lambda one: one.calls * one.median_ns, default=OpCount("", 0.0, 0, 0))
 
     @property
     def steady(self) -> bool:

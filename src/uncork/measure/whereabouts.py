@@ -12,6 +12,7 @@ from uncork.findings import Location
 from uncork.host_causes import TINY_OP_NS
 from uncork.measure import Rank
 from uncork.operators import ALLOCATES, operator_class
+from uncork.records import dataclass
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
@@ -43,25 +44,49 @@ def located(rank: Rank, slices: IntArray) -> tuple[list[Location], IntArray]:
     return places, rank_of[back]
 
 
-def busiest_line(rank: Rank) -> tuple[Location, float]:
-    """Return the user's line (where no line is known: the module) that most operators belong to, and its turns.
+NEARLY_AS_MANY = 0.8
+"""Of places that so nearly call as many operators, the one that repeats itself most is what can be changed."""
+MOST_PLACES = 3
 
-    With the line go the module that most of them are in, and what of it costs most to call.
-    Turns are how often it calls the same operator in the same module, per step and call of the model: layers are
-    modules of their own, and tokens calls of their own, so that many turns are a loop over pieces of a tensor.
+
+@dataclass(frozen=True)
+class Calls:
+    """A place that calls operators.
+
+    Args:
+        location: The user's line, else the module, the module that most of the calls are in, and what costs most.
+        share: Share of all operators, those of their backward pass included.
+        turns: How often per step, and per call of the model, it calls the same operator in the same module: layers are
+            modules of their own, and tokens calls of their own, so that many turns are a loop over pieces of a tensor.
+    """
+
+    location: Location
+    share: float
+    turns: float
+
+
+def busiest_lines(rank: Rank) -> tuple[Calls, ...]:
+    """Return the user's lines (where no line is known: the modules) that most operators belong to, the busiest first.
+
+    Of some that call nearly as many, the one with the most turns is first.
     """
     tree = rank.deep_calltree
-    timeline = rank.deep
-    ops = np.flatnonzero(tree.is_op & ~timeline.in_loader & ~of_update(rank, tree))
+    ops = np.flatnonzero(tree.is_op & ~rank.deep.in_loader & ~of_update(rank, tree))
     place = tree.place[ops] if len(tree.places) else tree.module[ops]
     counts = np.bincount(place[place >= 0])
-    if not len(counts):
-        return Location(), 0.0
-    best = int(counts.argmax())
-    inside = ops[place == best]
+    order = np.argsort(-counts, kind="stable")[:MOST_PLACES]
+    found = [_calls_of(rank, one, ops[place == one], len(ops)) for one in order.tolist() if counts[one]]
+    near = [one for one in found if one.share >= NEARLY_AS_MANY * found[0].share]
+    first = max(near, key=lambda one: one.turns, default=None)
+    return tuple(sorted(found, key=lambda one: one is not first))
+
+
+def _calls_of(rank: Rank, place: int, inside: IntArray, count: int) -> Calls:
+    """Return what is known of some of the operators, those of one place."""
+    tree = rank.deep_calltree
     modules = tree.module[inside]
     common = int(np.bincount(modules[modules >= 0]).argmax()) if (modules >= 0).any() else -1
-    at = tree.places[best] if len(tree.places) else None
+    at = tree.places[place] if len(tree.places) else None
     location = Location(
         module=tree.modules[common] if common >= 0 else None,
         file=at.file if at else None,
@@ -69,7 +94,7 @@ def busiest_line(rank: Rank) -> tuple[Location, float]:
         function=at.function if at else None,
         op=_costliest(tree, inside[modules == common]),
     )
-    return location, _turns(tree, inside) / max(len(timeline.steps), 1)
+    return Calls(location, len(inside) / count, _turns(tree, inside) / max(len(rank.deep.steps), 1))
 
 
 def _working(tree: CallTree, ops: IntArray) -> IntArray:

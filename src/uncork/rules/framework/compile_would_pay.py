@@ -6,9 +6,10 @@ from uncork.findings import Cost, Evidence, Gain
 from uncork.measure import Ranks
 from uncork.measure.compiled import Compiled
 from uncork.measure.dispatch import Dispatch
+from uncork.measure.loops import Loops
 from uncork.measure.machine import Machine
 from uncork.measure.step_ledger import StepLedger
-from uncork.rules.pace import compiles, pace_ns
+from uncork.rules.pace import compiles, pace_ns, without_loop
 from uncork.rules.rule import rule
 from uncork.rules.worth import charge, sure
 
@@ -20,11 +21,17 @@ WON_SHARE = 0.8
 
 @rule(hidden_by=("launch-bound", "tiny-operators"))
 def compile_would_pay(
-    counts: Ranks[Dispatch], ledgers: Ranks[StepLedger], machines: Ranks[Machine], compiled: Ranks[Compiled]
+    counts: Ranks[Dispatch],
+    ledgers: Ranks[StepLedger],
+    *,
+    machines: Ranks[Machine],
+    compiled: Ranks[Compiled],
+    loops: Ranks[Loops] | None,
 ) -> Cost | None:
     """Return the head-room of compiling; the time itself is charged to the rules that name the calls."""
     able = [compiles(machine) and not one.used for machine, one in zip(machines, compiled, strict=True)]
-    cost = charge(ledgers, [pace_ns(ledger) if can else 0 for ledger, can in zip(ledgers, able, strict=True)])
+    values: list[float] = [pace_ns(ledger) if can else 0 for ledger, can in zip(ledgers, able, strict=True)]
+    cost = charge(ledgers, list(map(without_loop, values, loops, ledgers)) if loops else values)
     if cost.share < PAYS_SHARE:
         return None
     count, ledger = counts[cost.place], ledgers[cost.place]

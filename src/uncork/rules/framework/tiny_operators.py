@@ -8,10 +8,11 @@ from uncork.measure import Ranks
 from uncork.measure.compiled import Compiled
 from uncork.measure.dispatch import Dispatch
 from uncork.measure.host_pieces import where
+from uncork.measure.loops import Loops
 from uncork.measure.machine import Machine
 from uncork.measure.python_gaps import PythonGaps
 from uncork.measure.step_ledger import StepLedger
-from uncork.rules.pace import LOOPED, calls_ns, pace_advice
+from uncork.rules.pace import LOOPED, callers_told, calls_ns, pace_advice, without_loop
 from uncork.rules.rule import rule
 from uncork.rules.worth import NOTABLE_SHARE, charge, sure
 
@@ -31,16 +32,20 @@ LOOP_WON_SHARES = (0.5, 0.95)
 def tiny_operators(
     counts: Ranks[Dispatch],
     ledgers: Ranks[StepLedger],
+    *,
     machines: Ranks[Machine],
     compiled: Ranks[Compiled],
     gaps: Ranks[PythonGaps] | None,
+    loops: Ranks[Loops] | None,
 ) -> Cost | None:
-    """Return the time that calling tiny operators costs."""
+    """Return the time that calling tiny operators costs, without a loop over a tensor, which has a rule of its own."""
     shares = [float(count.tiny.sum()) / max(int(count.ops.sum()), 1) for count in counts]
-    values = [
+    values: list[float] = [
         calls if share >= MOSTLY_TINY_SHARE and count.tiny.mean() >= LEAST_CALLS else 0
         for calls, count, share in zip(calls_ns(ledgers, gaps), counts, shares, strict=True)
     ]
+    if loops:
+        values = list(map(without_loop, values, loops, ledgers))
     cost = charge(ledgers, values)
     if not cost.notable:
         return None
@@ -65,5 +70,6 @@ def tiny_operators(
             "op": most.name,
             "op_calls": round(most.calls),
             "where": where(count.location) or most.name,
+            "callers": callers_told(count.callers) or "@unknown.place",
         },
     )
