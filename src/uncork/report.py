@@ -152,8 +152,11 @@ class Report:
         return say(lang, self._of_run(f"quality.{issue.id}.fix"), issue.params)
 
     def _of_run(self, key: str) -> str:
-        of_run = f"{key}.run"
-        return of_run if self.run.get("format") == "run" and of_run in catalogue("en") else key
+        """Return the key of what is said of a recording by `uncork run`, first of one in which this was noted."""
+        if self.run.get("format") != "run":
+            return key
+        closer = [f"{key}.{one}" for one in (*self.run.get("notes", ()), "run")]
+        return next((one for one in closer if one in catalogue("en")), key)
 
     @property
     def nothing_found(self) -> str:

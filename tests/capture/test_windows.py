@@ -16,7 +16,7 @@ from uncork.capture import plan
 from uncork.capture.options import CaptureOptions
 from uncork.capture.plan import Stage
 from uncork.capture.schedule import Schedule
-from uncork.capture.versions import stacks_are_safe
+from uncork.capture.versions import why_no_stacks
 from uncork.capture.windows import Window
 from uncork.measure import Rank
 from uncork.measure.module_memory import ModuleMemory, ModuleSizes
@@ -94,7 +94,10 @@ def test_traces_hold_module_paths(long_run: Run) -> None:
 def test_deep_window_holds_stacks_shapes_and_memory(recording: Recording) -> None:
     """The deep window says where, of what shape, and what was allocated; the light one is free of all three."""
     assert recording.deep is not None
-    safe = stacks_are_safe(torch)
+    why = why_no_stacks(torch)
+    safe = not why
+    assert recording.run is not None
+    assert recording.run.notes == ((why,) if why else ())
     assert (recording.deep.flags.stacks, recording.deep.flags.shapes, recording.deep.flags.memory) == (safe, True, True)
     assert recording.flags.stacks is False
     assert recording.deep.events is not None

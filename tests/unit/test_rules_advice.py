@@ -7,6 +7,7 @@ import pytest
 
 from tests.unit.rule_outcomes import found
 from uncork import pipeline
+from uncork.locale import catalogue
 from uncork.measure import Rank
 from uncork.measure.machine import Machine
 from uncork.render import Options, renderers
@@ -48,6 +49,19 @@ def test_what_to_record_is_said_in_the_words_of_the_tool_that_recorded():
     fixes = [{one["id"]: one["fix"] for one in to_json(two)["quality"]}["no-stacks"] for two in (report, mine)]
     assert ["with_stack" in fix for fix in fixes] == [True, False]
     assert "--no-stack" in fixes[1]
+
+
+@pytest.mark.parametrize(
+    ("note", "says"), [("stacks-lost-calls", "Python 3.12.5 or newer"), ("stacks-crash", "PyTorch 2.8 or newer")]
+)
+def test_who_cannot_have_stacks_is_told_what_would_bring_them(note, says):
+    """Where Python or PyTorch is the reason there is nothing to leave out: neither for rules nor for findings."""
+    report = pipeline.analyze_recordings(sketch("steps 4 x 10ms\n  main 0ms..9ms aten::mm"))
+    mine = replace(report, run={**report.run, "format": "run", "notes": [note]})
+    fixes = {one["id"]: one["fix"] for one in to_json(mine)["quality"]}
+    told = [mine.how_to_record("stacks", "en"), fixes["no-stacks"]]
+    assert [(says in one, "--no-stack" in one) for one in told] == [(True, False)] * 2
+    assert says in catalogue("en")[f"note.{note}"]
 
 
 @pytest.mark.parametrize(

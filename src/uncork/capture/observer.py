@@ -55,6 +55,8 @@ class Observer:
         except Unavailable as reason:
             journal.note(reason.note)
             return False
+        if probe.goes_without:
+            journal.note(probe.goes_without)
         self.probe = probe
         if threading.current_thread() is not threading.main_thread() and not hasattr(self._local, "farewell"):
             self._local.farewell = Farewell(recorder)

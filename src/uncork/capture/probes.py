@@ -19,7 +19,7 @@ from uncork.capture.versions import (
     Quiet,
     quiet_kineto,
     quiet_warnings,
-    stacks_are_safe,
+    why_no_stacks,
     without_python_events,
 )
 
@@ -44,6 +44,8 @@ class Probe:
     """No observation: the baseline."""
 
     marks = False
+    goes_without = ""
+    """Id of the note about what could not be asked for, known once it was started."""
 
     def start(self) -> None:
         """Begin to observe, on the thread whose steps are observed."""
@@ -108,7 +110,9 @@ class TraceProbe(Probe):
         if profiler._is_profiler_enabled:
             raise Unavailable("user-profiler")
         is_free = sys.getprofile() is None and names_are_text(sys._getframe())
-        self._asked["with_stack"] = self._asked["with_stack"] and is_free and stacks_are_safe(self._torch)
+        if self._asked["with_stack"]:
+            self.goes_without = why_no_stacks(self._torch)
+            self._asked["with_stack"] = is_free and not self.goes_without
         self._profile = profiler.profile(use_device=_device(self._torch), use_kineto=True, **self._asked)
         config = without_python_events(self._torch, stacks=self._asked["with_stack"])
         if config is not None:  # set here, since the constructor refuses it beside stacks, for the sake of its events

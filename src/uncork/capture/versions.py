@@ -32,14 +32,14 @@ def is_usable(torch: Any) -> bool:
     return version(torch) >= OLDEST
 
 
-def stacks_are_safe(torch: Any) -> bool:
-    """Return whether torch's Python tracer is known to work on this interpreter and torch.
+def why_no_stacks(torch: Any) -> str:
+    """Return the id of the note about a Python on which torch's Python tracer does not work, or nothing where it does.
 
     It crashed on Python 3.13 before torch 2.8 (pytorch#144094) and lost calls on 3.12.0 to 3.12.4 (#155446).
     """
     if sys.version_info >= (3, 13) and version(torch) < (2, 8):
-        return False
-    return not (3, 12, 0) <= sys.version_info[:3] <= (3, 12, 4)
+        return "stacks-crash"
+    return "stacks-lost-calls" if (3, 12, 0) <= sys.version_info[:3] <= (3, 12, 4) else ""
 
 
 def without_python_events(torch: Any, *, stacks: bool) -> Any:
