@@ -179,7 +179,7 @@ def _most_memory(one: Measured) -> tuple[bool, int]:
 def views_section(measured: Sequence[Measured], numbers: Sequence[int]) -> Section:
     """Return what the page draws: by measurement name of the first rank that has it; of the ranks shown; all steps.
 
-    ``Shown`` holds the views of up to three ranks, ``Ranks`` the steps of all.
+    ``Shown`` holds the views of up to three ranks, ``Ranks`` the steps of all; ``Faults`` names those that broke.
     """
     of_ranks: dict[int, Section] = {
         number: {kind.__name__: value for kind, value in one.items() if kind.view and not isinstance(value, Missing)}
@@ -193,11 +193,13 @@ def views_section(measured: Sequence[Measured], numbers: Sequence[int]) -> Secti
     first: Section = {}
     for views in of_ranks.values():
         first = views | first
+    broken = {kind.__name__ for one in measured for kind, value in one.items() if kind.view and value == _FAULT}
+    faults: Section = {"Faults": sorted(broken)} if broken else {}
     if not first:
-        return {}
+        return faults
     steps = {number: views["StepsView"] for number, views in of_ranks.items() if "StepsView" in views}
     shown = ranks_shown(steps) or [number for number, views in of_ranks.items() if views][:1]
-    return first | {"Shown": {number: of_ranks[number] for number in shown}, "Ranks": steps}
+    return first | faults | {"Shown": {number: of_ranks[number] for number in shown}, "Ranks": steps}
 
 
 def ranks_shown(steps: Mapping[int, StepsView]) -> list[int]:
@@ -210,4 +212,5 @@ def ranks_shown(steps: Mapping[int, StepsView]) -> list[int]:
     return list(dict.fromkeys([order[0], order[len(order) // 2], order[-1]])) if order else []
 
 
+_FAULT = Missing(("fault",))
 _WITH_OTHERS = frozenset({"comm", "comm_wait"})

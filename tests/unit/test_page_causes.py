@@ -3,12 +3,17 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
+from uncork.locale import LANGUAGES
 from uncork.measure import Rank
 from uncork.measure.step_ledger import StepLedger
 from uncork.measure.views.by_frames import by_frames
+from uncork.measure.views.flame_view import FlameView
 from uncork.measure.views.packed import unpack
 from uncork.measure.views.timeline_view import TimelineView
+from uncork.pipeline import analyze_recordings
+from uncork.render.page_data import page_data
 from uncork.testing import sketch
 
 MS = 1_000_000
@@ -42,3 +47,21 @@ def test_operators_on_large_tensors_do_not_cost_the_timeline() -> None:
     assert not len(ledger.intervals["compute"])
     meta, _ = unpack(TimelineView.of(rank).block)
     assert meta["left_out"] == [{"id": "page.timeline.told.py_stack"}]
+
+
+@pytest.mark.parametrize(("view", "key"), [(TimelineView, "page.timeline.empty"), (FlameView, "page.flame.empty")])
+def test_a_view_that_breaks_is_not_taken_for_one_that_was_not_recorded(monkeypatch, view, key):
+    """A view that raises is said to have failed, in its place on the page; the other view is drawn as ever."""
+    monkeypatch.setenv("UNCORK_STRICT", "")
+    whole = page_data(analyze_recordings(sketch("steps 2 x 10ms\n  main 0ms..6ms aten::mm"), views=True))
+
+    def breaks(_rank: Rank) -> object:
+        raise KeyError("an oversight")
+
+    monkeypatch.setattr(view, "of", breaks)
+    data = page_data(analyze_recordings(sketch("steps 2 x 10ms\n  main 0ms..6ms aten::mm"), views=True))
+    for lang in LANGUAGES:
+        changed = {name for name, text in data["texts"][lang].items() if text != whole["texts"][lang][name]}
+        assert changed == {key}
+    assert data["texts"]["en"][key].startswith("This view could not be made")
+    assert data["steps"] == whole["steps"]

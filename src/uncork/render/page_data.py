@@ -27,6 +27,7 @@ _SPOKEN = (
     *("reading.", "compare.", "missing.", "record.", "memory.", "what_if.", "list.", "phase."),
     *("ui.memory.segments", "ui.memory.no_history"),
 )
+_EMPTY = {"TimelineView": "page.timeline.empty", "FlameView": "page.flame.empty", "StepsView": "page.steps.empty"}
 _MOST_ROWS = 2_000
 _MOST_CHARACTERS = 1_000_000
 MOST_BLOCK_BYTES = 12_000_000
@@ -48,7 +49,7 @@ def page_data(report: Report, comparison: Comparison | None = None, run: str = "
     titles = {lang: [finding_texts(one, lang)["title"] for one in report.findings] for lang in LANGUAGES}
     shown_ranks = ranks_of_page(report)
     return {
-        "texts": {lang: _spoken(lang) for lang in LANGUAGES},
+        "texts": {lang: _spoken(lang, report.views.get("Faults", ())) for lang in LANGUAGES},
         "finding_titles": {lang: [printable(title.replace("`", "")) for title in titles[lang]] for lang in LANGUAGES},
         "findings": [match(finding, report) for finding in report.findings],
         "tables": [_table(name, rows) for name, rows in _ordered(report.tables)],
@@ -97,8 +98,10 @@ def _plain(value: object) -> object:
     return item() if item is not None else str(value)
 
 
-def _spoken(lang: str) -> dict[str, str]:
-    return {key: text for key, text in catalogue(lang).items() if key.startswith(_SPOKEN)}
+def _spoken(lang: str, faults: Sequence[str]) -> dict[str, str]:
+    """Return the texts that the page needs; a view that broke says so where it would say that nothing was recorded."""
+    texts = {key: text for key, text in catalogue(lang).items() if key.startswith(_SPOKEN)}
+    return texts | {key: texts["page.view.fault"] for name, key in _EMPTY.items() if name in faults}
 
 
 def _ordered(tables: Tables) -> list[tuple[str, Sequence[Mapping[str, Any]]]]:
