@@ -1,14 +1,16 @@
 """The steps of a program are found without a mark in it: the loops of the capture study."""
 
 import json
+import random
 from pathlib import Path
 
 import pytest
 
 from tests.capture import scenarios_list
 from tests.capture.runs import record
-from uncork.capture.bursts import burst_of, unobserved
+from uncork.capture.bursts import Bursts, burst_of
 from uncork.capture.steps import Action, StepFinder
+from uncork.capture.windows import Step
 
 pytestmark = pytest.mark.torch
 HERE = Path(__file__).parent
@@ -56,8 +58,47 @@ def test_bursts_are_told_from_even_updates(step_ns: list[int], burst: tuple[int,
 
 def test_bursts_are_looked_for_where_no_profiler_ran() -> None:
     """Steps of a trace are longer than they are; the latest ones count that came after it."""
-    steps = [(1, "baseline", 0, 7), (2, "light", 0, 90), (3, "settle", 0, 8), (4, "", 0, 9)]
-    assert unobserved(steps) == [8, 9]
+    after = [(number, "", 0, dur_ns, dur_ns) for number, dur_ns in enumerate([50, 1, 1, 1] * 8)]
+    assert Bursts().look([(0, "light", 0, 90, 90), *after]) == (4, 0)
+    assert Bursts().look([*after[:16], (0, "light", 0, 90, 90), *after[16:]]) == (0, 0)
+
+
+def on_busy_machine(work_ns: list[int], seed: int) -> list[Step]:
+    """Return steps of so much work each, on a machine that lets it run for 3.6 ms and wait for 14, time and again."""
+    rng = random.Random(seed)
+    steps, left_ns = [], rng.randint(0, 3_600_000)
+    for number, each_ns in enumerate(work_ns):
+        cpu_ns = dur_ns = int(each_ns * rng.uniform(0.95, 1.1))
+        left_ns -= cpu_ns
+        while left_ns < 0:
+            left_ns += int(3_600_000 * rng.uniform(0.98, 1.02))
+            dur_ns += int(14_000_000 * rng.uniform(0.98, 1.02))
+        steps.append((number, "", 0, dur_ns, cpu_ns))
+    return steps
+
+
+def test_a_busy_machine_makes_no_bursts() -> None:
+    """Every eighth of even steps of 0.5 ms takes 14.5: a burst by the clock, but no work of the thread's own."""
+    plain = [on_busy_machine([500_000] * 64, seed) for seed in range(50)]
+    assert sum(burst_of([row[3] for row in steps])[0] > 0 for steps in plain) > 10
+    assert {Bursts(lambda: None).look(steps) for steps in plain} == {(0, 0)}
+
+
+def test_a_burst_is_found_on_a_busy_machine() -> None:
+    """Three updates of 0.2 ms after work of 2 ms: seldom plain by the clock, always by the thread's own work."""
+    bursts = [on_busy_machine([2_200_000, *[200_000] * 3] * 10, seed) for seed in range(50)]
+    assert sum(burst_of([row[3] for row in steps]) == (4, 0) for steps in bursts) < 25
+    assert {Bursts(lambda: None).look(steps) for steps in bursts} == {(4, 0)}
+
+
+@pytest.mark.parametrize(("queued_ns", "found"), [(34, (4, 0)), (35, (0, 0)), (None, (0, 0))])
+def test_waits_before_updates_are_told_where_the_thread_had_cores(queued_ns: int | None, found: tuple) -> None:
+    """It waits for 40 of 43 before each fourth update; a tenth of all 344 may be waiting for a core."""
+    steps = [(number, "", 0, dur_ns, 1) for number, dur_ns in enumerate([1] * 4 + [40, 1, 1, 1] * 8)]
+    counts = iter([5, queued_ns and 5 + queued_ns])
+    bursts = Bursts(lambda: next(counts))
+    assert bursts.look(steps[:4]) == (0, 0)
+    assert bursts.look(steps) == found
 
 
 def test_a_burst_is_one_step() -> None:

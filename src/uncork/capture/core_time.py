@@ -51,11 +51,19 @@ def _clocks() -> dict[str, int]:
     }
 
 
+def queued_ns() -> int | None:
+    """Return how long this thread was ready to run and no core was free for it; None where nothing counts it."""
+    try:
+        with open(OWN_QUEUE, "rb") as file:
+            _, queued, turns = map(int, file.read().split())
+    except (OSError, ValueError):
+        return None
+    return queued if turns else None  # all three are 0 where the kernel does not count them (sched-stats.rst)
+
+
 def _queued() -> dict[str, int]:
-    """Return how long this thread was ready to run and no core was free for it (Linux: sched-stats.rst)."""
-    with open(OWN_QUEUE, "rb") as file:
-        _, queued_ns, turns = map(int, file.read().split())
-    return {"queued_ns": queued_ns} if turns else {}  # all three are 0 where the kernel does not count them
+    queued = queued_ns()
+    return {} if queued is None else {"queued_ns": queued}
 
 
 def _children() -> dict[str, int]:

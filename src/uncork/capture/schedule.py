@@ -9,7 +9,7 @@ from typing import Any
 
 from uncork.capture import plan, settings
 from uncork.capture.budget import FASTEST_PER_NS, Room, Watch
-from uncork.capture.bursts import LOOKED_AT_EVERY, burst_in
+from uncork.capture.bursts import LOOKED_AT_EVERY, Bursts
 from uncork.capture.options import CaptureOptions
 from uncork.capture.plan import Stage
 from uncork.capture.probes import BaselineProbe, FunctionsProbe, Probe, TraceProbe
@@ -37,6 +37,7 @@ class Schedule:
         self._options = options
         self._ahead: list[Stage] = []
         self._world = 1
+        self._bursts = Bursts()
         self._loop_ns = time.perf_counter_ns()
         self.begun = False
         self.forwards = False
@@ -72,7 +73,7 @@ class Schedule:
         if not (paced and rate and not self.is_done()):
             return False
         # Half of what a trace bears is for the work between the bursts, which no window has seen.
-        burst, over = burst_in(steps, int(plan.EVENTS_MOST_STEP / (2 * rate)))
+        burst, over = self._bursts.look(steps, int(plan.EVENTS_MOST_STEP / (2 * rate)))
         if burst:
             finder.gather(burst, over)
         return burst > 0
