@@ -74,7 +74,10 @@ function App({ page }: { page: PageData }) {
   };
 
   useEffect(() => {
-    if (page.view) document.getElementById('views')?.scrollIntoView({ block: 'start' });
+    // A link leads to its place; whoever loads the page anew stays where they were.
+    const [visit] = performance.getEntriesByType('navigation') as PerformanceNavigationTiming[];
+    const { view, from, event } = readPlace();
+    if (page.view || ((view || from || event) && visit?.type === 'navigate')) document.getElementById('views')?.scrollIntoView({ block: 'start' });
   }, []);
 
   useEffect(() => {

@@ -91,7 +91,7 @@ def test_gains_stand_in_one_column() -> None:
         lines = renderers()["terminal"](two, Options(lang=lang, width=100)).splitlines()
         rows = [line for line in lines if any(gain in line for gain in gains)]
         assert len(rows) == 2
-        starts = {cell_len(re.match(r"\s+\d\s+(?:\S+ )*?\S+ %\s+", row)[0]) for row in rows}
+        starts = {cell_len(head[0]) for row in rows if (head := re.match(r"\s+\d\s+(?:\S+ )*?\S+ %\s+", row))}
         assert len(starts) == 1
 
 

@@ -69,3 +69,43 @@ def test_a_cut_label_tells_all_of_it(new_page: Any, tmp_path: Path) -> None:
     assert page.tab.locator(".tip").inner_text() == cut[0]
     page.tab.mouse.move(canvas["x"] + 40, canvas["y"] + heads[0][1])
     page.tab.wait_for_selector(".tip", state="detached")
+
+
+@pytest.mark.parametrize("place", ["view=timeline&from=2000000&to=9000000", "view=flame", ""])
+def test_a_link_leads_to_its_place(new_page: Any, html: Path, place: str) -> None:
+    """Who opens a link sees the view it names, not the head of the page; without a place the verdict comes first."""
+    page = new_page().open(html, place)
+    top = page.tab.evaluate("document.querySelector('.tabs').getBoundingClientRect().top")
+    assert (top < 20) == bool(place)
+    page.tab.evaluate("scrollTo(0, 0)")
+    page.tab.reload()
+    page.tab.wait_for_selector("#panel > *:not(.loading)")
+    assert page.tab.evaluate("scrollY") == 0
+
+
+def test_keys_work_where_a_finding_led(new_page: Any, html: Path) -> None:
+    """After "show in timeline" the keys zoom at once: nobody has to click the canvas first."""
+    page = new_page().open(html)
+    page.tab.locator("[data-act=evidence]:visible").first.click()
+    page.tab.wait_for_timeout(300)
+    shown = page.timeline("t.to - t.from")
+    page.tab.keyboard.down("w")
+    page.tab.wait_for_timeout(200)
+    page.tab.keyboard.up("w")
+    assert page.timeline("t.to - t.from") < shown
+
+
+def test_what_was_clicked_comes_before_what_was_measured(new_page: Any, html: Path) -> None:
+    """Its details stand right below the timeline; a measured stretch with no whole event in it has no empty table."""
+    page = new_page().open(html)
+    kernel = page.timeline("t.trace.tracks.find(one => one.meta.role === 'device').first")
+    begin = page.timeline(f"t.trace.start[{kernel}]")
+    page.timeline(f"(t.select({kernel}), t.on.measured({{from: {begin} + 100, to: {begin} + 200}}))")
+    page.tab.wait_for_selector(".details .span")
+    assert page.tab.evaluate("[...document.querySelector('.details').children].map(one => one.className)") == [
+        "event",
+        "span",
+    ]
+    assert page.tab.locator(".details table").count() == 0
+    page.timeline(f"t.on.measured({{from: {begin}, to: {begin} + t.trace.dur[{kernel}]}})")
+    page.tab.wait_for_selector(".details table tbody tr")

@@ -98,7 +98,7 @@ def test_a_box_of_the_flame_graph_leads_to_its_events(new_page: Any, html: Path)
     details = page.tab.locator(".flame .details")
     assert "cudnn_conv_kernel" in details.inner_text()
     details.get_by_role("button", name=say("en", "page.in_timeline")).click()
-    page.tab.wait_for_selector("canvas.lanes")
+    page.tab.wait_for_function("document.querySelector('.timeline input')?.value")
     assert page.tab.locator(".timeline input").input_value() == "cudnn_conv_kernel"
     assert say("en", "page.search.found", {"count": 4}) in page.tab.locator(".timeline .bar").inner_text()
     page.tab.keyboard.press("3")

@@ -91,7 +91,7 @@ export function SpanDetails({ trace, span, pick, zoom }: { trace: Trace; span: S
         ))}
       </p>
       {trace.curves.map(curve => <CurveFigures curve={curve} span={span} />)}
-      <div class="scroll short" tabIndex={0} role="region" aria-label={say('page.span.names')}>
+      {names.length > 0 && <div class="scroll short" tabIndex={0} role="region" aria-label={say('page.span.names')}>
         <table>
           <thead>
             <tr>{['name', 'calls', 'sum', 'mean', 'min', 'p50', 'p99', 'max'].map(id => <th scope="col" class={id === 'name' ? '' : 'n'}>{say(`page.figure.${id}`)}</th>)}</tr>
@@ -106,7 +106,7 @@ export function SpanDetails({ trace, span, pick, zoom }: { trace: Trace; span: S
             ))}
           </tbody>
         </table>
-      </div>
+      </div>}
     </section>
   );
 }

@@ -67,6 +67,7 @@ export function TimelineView({ trace, matches, titles, goTo, stamp, more }: Prop
   useEffect(() => {
     const timeline = view.current;
     if (!timeline || !goTo) return;
+    canvas.current?.focus({ preventScroll: true }); // its keys work from where one is led to
     if (goTo.name !== undefined) find(goTo.name, true);
     if (goTo.finding !== undefined) showFinding(timeline, goTo.finding, setSpan, setFinding);
   }, [goTo]);
@@ -144,9 +145,9 @@ export function TimelineView({ trace, matches, titles, goTo, stamp, more }: Prop
       <canvas ref={canvas} class="lanes" tabIndex={0} role="application" aria-label={say('page.tab.timeline')} aria-describedby="timeline-keys timeline-rows" />
       <Tip tip={tip} />
       <div class="details" aria-live="polite">
+        {selected !== null && <EventDetails trace={trace} event={selected} select={event => view.current?.select(event, true)} />}
         {finding !== null && span && <p class="muted">{say('page.timeline.finding', { number: finding + 1, title: titles[finding] ?? '' })}</p>}
         {span && <SpanDetails trace={trace} span={span} pick={name => find(trace.meta.names[name], true)} zoom={() => view.current?.show(span.from, span.to)} />}
-        {selected !== null && <EventDetails trace={trace} event={selected} select={event => view.current?.select(event, true)} />}
         {selected === null && !span && <p class="muted">{say('page.timeline.click')}</p>}
       </div>
     </div>
