@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.rule_outcomes import found
+from tests.unit.rule_outcomes import found, outcome
 from uncork import pipeline
+from uncork.capture.settings import _processor
 from uncork.locale import catalogue
 from uncork.measure import Rank
 from uncork.measure.machine import Machine
@@ -244,3 +245,36 @@ def test_gains_that_add_up_to_more_than_the_step_are_said_to_overlap():
         told = renderers()[form](report, Options(lang="en", width=200))
         assert "gains do not add up" in told
     assert not pipeline.analyze_recordings(sketch("steps 4 x 10ms\n  main 0ms..9ms aten::mm")).gains_overlap
+
+
+PROCESSOR = """processor\t: 0
+model name\t: Some Processor
+flags\t\t: fpu avx2 avx512f {flags}
+
+processor\t: 1
+model name\t: Another
+"""
+
+
+@pytest.mark.parametrize(
+    ("cpuinfo", "known", "advice"),
+    [
+        (PROCESSOR.format(flags="amx_bf16 avx512_bf16"), ["amx_bf16", "avx512_bf16"], "cpu-bf16-here"),
+        (PROCESSOR.format(flags="avx512_vnni"), [], None),
+        (PROCESSOR.replace("flags", "untold"), None, "cpu-bf16"),
+        ("processor\t: 0\nFeatures\t: fp asimd bf16\n", ["bf16"], "cpu-bf16-here"),
+    ],
+)
+@pytest.mark.parametrize("dtype", ["float", "c10::BFloat16"])
+def test_bf16_is_advised_where_the_processor_has_it(cpuinfo, known, advice, dtype):
+    """Of a product that takes 9 of 10 ms: by its flag, without one never, and with an if where none is told."""
+    host = _processor(cpuinfo.splitlines(keepends=True))
+    assert host.get("cpu_bf16") == known
+    shapes = f'{{"Input Dims": [[64, 64], [64, 64]], "Input type": ["{dtype}", "{dtype}"]}}'
+    (recording,) = sketch(f"with shapes\nsteps 4 x 10ms\n  main 0ms..9ms aten::mm {shapes}")
+    (finding,) = outcome("dominant-operator", [replace(recording, host=host)])
+    wanted = advice if dtype == "float" else None
+    assert [one for one in finding.advice if "bf16" in one] == ([wanted] if wanted else [])
+    if wanted == "cpu-bf16-here":
+        texts = {one["id"]: one["text"] for one in finding_texts(finding, "en")["advice"]}
+        assert texts[wanted].endswith(f"instructions ({', '.join(known)})")

@@ -60,6 +60,10 @@ def facts(torch: Any, seen: Mapping[str, Any], modules: Mapping[str, Any]) -> di
     return found
 
 
+_BF16 = frozenset({"amx_bf16", "avx512_bf16", "bf16"})
+"""Flags of processors that multiply in bf16: Intel's and AMD's (Linux, cpufeatures.h), the last Arm's."""
+
+
 @functools.cache
 def host() -> dict[str, Any]:
     """Return what is known about the machine."""
@@ -70,9 +74,21 @@ def host() -> dict[str, Any]:
         found["memory_bytes"] = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     if os.path.exists("/proc/cpuinfo"):
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
-            names = (line.split(":", 1)[1].strip() for line in file if line.startswith("model name"))
-            found["cpu"] = next(names, "")
+            found |= _processor(file)
     return found
+
+
+def _processor(cpuinfo: Iterable[str]) -> dict[str, Any]:
+    """Return name and bf16 instructions of the first processor; the latter are left out where none are listed."""
+    about: dict[str, str] = {}
+    for line in cpuinfo:
+        if not line.strip() and about:
+            break
+        name, _, value = line.partition(":")
+        about[name.strip()] = value.strip()
+    flags = (about.get("flags") or about.get("Features") or "").split()
+    found: dict[str, Any] = {"cpu": about.get("model name", "")}
+    return {**found, "cpu_bf16": sorted(_BF16.intersection(flags))} if flags else found
 
 
 def _attempt(read: Any) -> dict[str, Any]:

@@ -32,6 +32,7 @@ class Machine(Measurement):
         anomaly: Whether autograd's anomaly detection is on.
         dataset: Where the data set's class makes an item; nothing where it is not the user's.
         modelless: Whether `uncork run` watched the program and saw no module at work.
+        host_bf16: The processor's instructions for bf16; None where the recording does not tell.
         tracer: Package that Python calls for every line (``bdb``), or empty.
     """
 
@@ -49,6 +50,7 @@ class Machine(Measurement):
     dataset: Location
     modelless: bool = False
     tracer: str = ""
+    host_bf16: tuple[str, ...] | None = None
 
     @classmethod
     def of(cls, rank: Rank) -> "Machine":
@@ -72,6 +74,7 @@ class Machine(Measurement):
             dataset=_dataset(settings),
             modelless=recording.run is not None and "threads" in settings and "model" not in settings,
             tracer=str(settings.get("tracer") or ""),
+            host_bf16=_words(recording.host.get("cpu_bf16")),
         )
 
     @property
@@ -128,6 +131,10 @@ def _count(value: object) -> int | None:
 
 def _flag(value: object) -> bool | None:
     return value if isinstance(value, bool) else None
+
+
+def _words(value: object) -> tuple[str, ...] | None:
+    return tuple(map(str, value)) if isinstance(value, (list, tuple)) else None
 
 
 def _dataset(settings: Mapping[str, object]) -> Location:

@@ -4,6 +4,8 @@ import re
 
 from uncork.measure.dominant import Heavy
 from uncork.measure.doubles import is_double
+from uncork.measure.machine import Machine
+from uncork.measure.precision import NARROW
 from uncork.measure.threads import Threads
 
 _ON_DEVICE = {"conv": ("cheaper-convolution",), "gemm": ("smaller-product",), "attention": ("shorter-sequence",)}
@@ -28,11 +30,17 @@ def on_device(heavy: Heavy) -> tuple[str, ...]:
     return (("batch",) if short else ()) + _ON_DEVICE.get(heavy.kind, ()) or ("kernel",)
 
 
-def on_host(heavy: Heavy, threads: Threads | None) -> tuple[str, ...]:
-    """Return the advice for the CPU, best first; more threads only where there may be cores for them."""
+def on_host(heavy: Heavy, threads: Threads | None, machine: Machine) -> tuple[str, ...]:
+    """Return the advice for the CPU, best first; threads where there may be cores, bf16 where it may be fast."""
     if DRAWS.match(heavy.operator.name):
         return ("draw-less",)
     if is_double(heavy.operator):
         return ("single", *(one for one in _ON_HOST.get(heavy.kind, ()) if one not in ("cpu-bf16", "threads")))
     full = threads is not None and threads.threads * threads.ranks >= ENOUGH_THREADS * threads.cores
-    return tuple(one for one in _ON_HOST.get(heavy.kind, ("threads",)) if one != "threads" or not full) or ("kernel",)
+    fits = {"threads": "" if full else "threads"}
+    if heavy.operator.dtype in NARROW:
+        fits["cpu-bf16"] = ""
+    elif machine.host_bf16 is not None:
+        fits["cpu-bf16"] = "cpu-bf16-here" if machine.host_bf16 else ""
+    advice = (fits.get(one, one) for one in _ON_HOST.get(heavy.kind, ("threads",)))
+    return tuple(one for one in advice if one) or ("kernel",)

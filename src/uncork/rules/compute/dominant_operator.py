@@ -6,6 +6,7 @@ from uncork.findings import Cost, Evidence, Gain
 from uncork.measure import Ranks
 from uncork.measure.dominant import Dominant, Heavy
 from uncork.measure.inference import Inference
+from uncork.measure.machine import Machine
 from uncork.measure.step_ledger import StepLedger
 from uncork.measure.threads import Threads
 from uncork.rules.heavy import DRAWS, on_device, on_host
@@ -25,12 +26,13 @@ BUSY_SHARE = 0.85
 
 @rule()
 def dominant_operator(
-    dominants: Ranks[Dominant], ledgers: Ranks[StepLedger], threads: Ranks[Threads] | None,
+    dominants: Ranks[Dominant], ledgers: Ranks[StepLedger], machines: Ranks[Machine], threads: Ranks[Threads] | None,
     inferences: Ranks[Inference] | None,
 ) -> Iterator[Cost]:  # fmt: skip
     """Yield the operators that dominate, at most three, on the rank where they take most."""
     cost = charge(ledgers, [sum(heavy.ns for heavy in dominant.heaviest) for dominant in dominants])
-    dominant, ledger = dominants[cost.place], ledgers[cost.place]
+    dominant, ledger, machine = dominants[cost.place], ledgers[cost.place], machines[cost.place]
+    spare = threads[cost.place] if threads else None
     step_ns = ledger.mean_step_ns
     if not step_ns or not dominant.heaviest:
         return
@@ -44,7 +46,7 @@ def dominant_operator(
         if inferences and inferences[cost.place].drops_out and DRAWS.match(heavy.operator.name):
             continue  # training-mode-in-inference has the whole of it
         operator = heavy.operator
-        advice = on_device(heavy) if dominant.on_device else on_host(heavy, threads[cost.place] if threads else None)
+        advice = on_device(heavy) if dominant.on_device else on_host(heavy, spare, machine)
         evidence = [
             Evidence("top_operators_share", together, "share", FEW_OPERATORS_SHARE),
             Evidence("operator_share", share, "share", NEXT_SHARE),
@@ -62,6 +64,7 @@ def dominant_operator(
             params={
                 "op": operator.name, "where": operator.where, "sizes": operator.sizes_text,
                 "calls": operator.calls_per_step,
+                "instructions": ", ".join(machine.host_bf16 or ()),
                 "precision": operator.precision or operator.dtype or "@unknown.not_recorded",
             },
         )  # fmt: skip
