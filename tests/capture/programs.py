@@ -308,15 +308,65 @@ class Plain(torch.optim.Optimizer):
 
 
 def by_value():
-    """Take the step of a class of one's own as cloudpickle does, and find nothing in it that cannot be pickled."""
+    """Take the step of a class of one's own apart as cloudpickle does, part by part, and step with what comes of it."""
+    import inspect
+    import pickle
     import types
 
+    def copied(value):
+        if not isinstance(value, types.FunctionType) or value.__module__ != "__main__":
+            return pickle.loads(pickle.dumps(value))
+        cells = tuple(types.CellType(copied(cell.cell_contents)) for cell in value.__closure__ or ())
+        copy = types.FunctionType(value.__code__, value.__globals__, None, value.__defaults__, cells)
+        copy.__dict__.update({name: copied(one) for name, one in vars(value).items()})
+        return copy
+
     optimizer = Plain(nn.Linear(2, 2).parameters())
-    step = vars(Plain)["step"]
-    if not isinstance(step, types.FunctionType):
-        made, parts = step.__reduce__()
-        step = made(*parts)
-    print(step.__code__.co_filename.endswith("optimizer.py"), step.__qualname__, optimizer.step() is None)
+    step = Plain.step
+    print(copied(step)(optimizer), step.__qualname__, inspect.isfunction(step), hasattr(optimizer.step, "__code__"))
+
+
+class Descent(Plain):
+    """An optimiser that torch.compile takes whole."""
+
+    @torch.no_grad()
+    def step(self):
+        """Go down the gradients."""
+        for group in self.param_groups:
+            for one in group["params"]:
+                one.sub_(one.grad)
+
+
+def compiled_step():
+    """Compile a whole step, and an optimiser without a break; count the graphs and the breaks of each."""
+    import torch._dynamo
+    from torch._dynamo.testing import CompileCounter
+
+    torch.manual_seed(2)
+    counter = CompileCounter()
+    model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def train(inputs):
+        loss = model(inputs).square().mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        return loss
+
+    train = torch.compile(train, backend=counter)
+    for _ in range(40):
+        loss = train(torch.randn(2, 4))
+    breaks = torch._dynamo.utils.counters["graph_break"]
+    print(loss.item().hex(), counter.frame_count, len(breaks))
+    descent = Descent(model.parameters())
+    model(torch.ones(2, 4)).sum().backward()
+
+    def update():
+        descent.step()
+
+    torch.compile(update, backend=counter, fullgraph=True)()
+    print(counter.frame_count)
 
 
 if __name__ == "__main__":

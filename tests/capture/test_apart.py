@@ -15,7 +15,10 @@ HERE = Path(__file__).parent
 PROGRAMS = str(HERE / "programs.py")
 
 
-@pytest.mark.parametrize("program", ["counts_calls", "calls_itself", "without_values", "compiled_update", "by_value"])
+LOOKING = ["counts_calls", "calls_itself", "without_values", "compiled_update", "compiled_step", "by_value"]
+
+
+@pytest.mark.parametrize("program", LOOKING)
 def test_a_program_that_looks_closely_sees_the_same(tmp_path: Path, program: str) -> None:
     """Its output and exit code are as without the recorder, which meets no fault."""
     alone = plain([PROGRAMS, program], cwd=HERE)

@@ -1,8 +1,14 @@
 """Apart: what the recorder does with torch is seen by no mode of the program's, and disturbs no capture of a graph."""
 
+import inspect
+import os
+import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from types import CodeType
 from typing import Any
+
+OUR_FILES = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 def apart(torch: Any) -> AbstractContextManager[object]:
@@ -43,3 +49,31 @@ def is_plain(tensor: Any) -> bool:
     """Return whether a tensor has values that can be read without a subclass being told."""
     of_class = getattr(type(tensor), "__torch_dispatch__", None)
     return not tensor.is_meta and getattr(of_class, "__name__", "") == "_disabled_torch_dispatch_impl"
+
+
+def run_as_python(dynamo: Any) -> None:
+    """Keep torch.compile from compiling frames of ours: it takes each that runs between two of the program's."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith("uncork.capture"):
+            for code in _codes(module):
+                dynamo.skip_code(code)
+
+
+def _codes(owner: Any) -> Iterator[CodeType]:
+    """Yield the code of each function of a module or class of ours, and of the functions inside it."""
+    for one in list(vars(owner).values()):
+        if isinstance(one, type):
+            if one is not owner and one.__module__.startswith("uncork.capture"):
+                yield from _codes(one)
+            continue
+        function = inspect.unwrap(getattr(one, "fget", None) or getattr(one, "__func__", one))
+        code = getattr(function, "__code__", None)
+        if isinstance(code, CodeType) and code.co_filename.startswith(OUR_FILES):
+            yield from _nested(code)
+
+
+def _nested(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for one in code.co_consts:
+        if isinstance(one, CodeType):
+            yield from _nested(one)

@@ -4,18 +4,16 @@ All are inert while torch.compile traces, so they cause no graph break and no re
 guarded: a fault ends the recording, never the program.
 """
 
-import copy
 import functools
 import gc
 import sys
 import threading
-import types
 import weakref
 from collections.abc import Callable
 from dataclasses import field
 from typing import Any
 
-from uncork.capture.apart import is_capturing
+from uncork.capture.apart import is_capturing, run_as_python
 from uncork.capture.imports import AfterImport
 from uncork.capture.recorder import Recorder
 from uncork.capture.roles import MOST_OPTIMIZERS, Roles
@@ -65,16 +63,9 @@ class Patches:
     in_backward: InBackward = field(default_factory=InBackward)
     roles: Roles = field(default_factory=Roles)
 
-    def run_as_python(self, *functions: Any) -> None:
-        """Keep torch.compile from compiling frames of ours where it meets them between two of the program's."""
-        codes = [function.__code__ for function in functions]
-        guard, skip = self.recorder.guard, self._skip
-        self.after.when("torch._dynamo.eval_frame", lambda dynamo: guard(lambda: skip(dynamo, codes)))
-
-    @staticmethod
-    def _skip(dynamo: Any, codes: list[Any]) -> None:
-        for code in codes:
-            dynamo.skip_code(code)
+    def __reduce__(self) -> Any:
+        """Return nothing: what was pickled into another process has nobody to tell there."""
+        return type(None), ()
 
     def updated(self, optimizer: Any) -> None:
         """Tell the recorder of one update (an optimiser's step, or an attempt that a scaler skipped)."""
@@ -115,6 +106,7 @@ def install(torch: Any, recorder: Recorder, after: AfterImport, *, is_late: bool
     _hook_scaler(patches)
     _hook_modules(patches)
     _hook_profilers(recorder)
+    after.when("torch._dynamo.eval_frame", lambda dynamo: recorder.guard(lambda: run_as_python(dynamo)))
     after.when("transformers.generation.utils", lambda module: _hook_generate(module, patches))
 
 
@@ -170,53 +162,40 @@ def _hook_optimizers(patches: Patches, late: list[Any]) -> None:
             del recorder.journal.seen["optimizers"][:-MOST_OPTIMIZERS]
             if recorder.is_ours():
                 recorder.take(recorder.finder.optimizer_built())
-        if not getattr(type(optimizer).step, "_uncork", False):
-            type(optimizer).step = HookedStep(patches, type(optimizer).step)
+        if getattr(type(optimizer).step, "uncork", None) is None:
+            type(optimizer).step = hooked_step(patches, type(optimizer).step)
 
-    # A compiled ``optimizer.step`` runs ours as plain Python and compiles torch's below it, as without us.
-    patches.run_as_python(HookedStep.__call__)
     optimizer_class._patch_step_function = _patch_step_function
     for one in late:
         recorder.guard(functools.partial(wrap, one))
 
 
-class HookedStep:
-    """An optimiser class's ``step`` that tells of each update; a method like any other.
-
-    What is pickled of it is the step it wraps: cloudpickle, and with it Ray and joblib, write a class of the program's
-    main file out in full.
+def hooked_step(patches: Patches, original: Callable[..., Any]) -> Callable[..., Any]:
+    """Return an optimiser class's ``step`` that tells of each update; a function, since torch.compile looks into those.
 
     Args:
         patches: What the patches share.
         original: The class's own ``step``.
     """
+    told: Patches | None = patches  # None in another process: cloudpickle writes a class of the main file out in full
+    compiling = patches.compiling
 
-    def __init__(self, patches: Patches, original: Callable[..., Any]) -> None:
-        functools.update_wrapper(self, original)
-        self.hooked = self._uncork = True
-        self._patches, self._original = patches, original
-
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        """Return the step bound to its optimiser, or itself where the class is asked."""
-        return self if instance is None else types.MethodType(self, instance)
-
-    def __call__(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-        """Return what the step returns."""
-        patches, original = self._patches, self._original
-        if patches.compiling() or patches.recorder.broken:
+    @functools.wraps(original)
+    def step(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+        if compiling() or told is None or told.recorder.broken:
             return original(optimizer, *args, **kwargs)
-        updates = patches.updates
+        updates = told.updates
         updates.value += 1
         try:
             return original(optimizer, *args, **kwargs)
         finally:
             updates.value -= 1
             if updates.value == 0:
-                patches.recorder.guard(lambda: patches.updated(optimizer))
+                told.recorder.guard(lambda: told.updated(optimizer))
 
-    def __reduce__(self) -> Any:
-        """Return what gives the step it wraps, by the standard library alone."""
-        return copy.copy, (self._original,)
+    step.hooked = True  # type: ignore[attr-defined]  # torch's own mark: it wraps no step twice
+    step.uncork = patches  # type: ignore[attr-defined]
+    return step
 
 
 def _hook_scaler(patches: Patches) -> None:
@@ -255,7 +234,6 @@ def _hook_modules(patches: Patches) -> None:
             return outermost.in_region(self, args, kwargs)
         return original(self, *args, **kwargs)
 
-    patches.run_as_python(__call__, Outermost.__call__, Outermost.in_region)
     module_class.__call__ = __call__
 
 
