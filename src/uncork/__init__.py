@@ -1,15 +1,19 @@
 """uncork finds why a PyTorch job is slow or out of memory, and what to change.
 
-Every watched program imports this module, so it imports nothing of weight.
+Every watched program imports this module, so it imports nothing of weight; nor anything that ``python -m uncork``
+would find in the user's folder first (`uncork.__main__`).
 """
 
-import contextlib
 import os
-import typing
 
-if typing.TYPE_CHECKING:
+TYPE_CHECKING = False  # as `typing` has it
+if TYPE_CHECKING:
+    import contextlib
+    import typing
+
     from uncork.capture import api as _api
     from uncork.notebook import Shown as _Shown
+del TYPE_CHECKING
 
 __all__ = ["__version__", "analyze", "load_ipython_extension", "record", "region", "step"]
 __version__ = "0.1.0"
@@ -22,7 +26,7 @@ def step() -> None:
     api.step()
 
 
-def region(name: str) -> contextlib.AbstractContextManager[None]:
+def region(name: str) -> "contextlib.AbstractContextManager[None]":
     """Return a context manager that names a part of your program in traces.
 
     Args:
@@ -33,7 +37,7 @@ def region(name: str) -> contextlib.AbstractContextManager[None]:
     return api.region(name)
 
 
-def record(folder: str | os.PathLike[str] | None = None, **options: typing.Any) -> "_api.Session":  # noqa: ANN401
+def record(folder: str | os.PathLike[str] | None = None, **options: "typing.Any") -> "_api.Session":  # noqa: ANN401
     """Return a recording of this process, to be used in a ``with`` statement.
 
     Args:
@@ -62,7 +66,7 @@ def analyze(*paths: str | os.PathLike[str], lang: str | None = None) -> "_Shown"
     return notebook.Shown(pipeline.analyze([pathlib.Path(path) for path in paths], views=True), lang)
 
 
-def load_ipython_extension(shell: typing.Any) -> None:  # noqa: ANN401 - IPython's shell
+def load_ipython_extension(shell: "typing.Any") -> None:  # noqa: ANN401 - IPython's shell
     """Add the cell magic ``%%uncork``; IPython calls this for ``%load_ext uncork``."""
     from uncork import notebook
 

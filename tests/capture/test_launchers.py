@@ -232,6 +232,15 @@ def test_the_installed_uncork_is_the_recorders_own(tmp_path: Path) -> None:
     assert watched.out == f"{home} {home} mark\n", watched.err
 
 
+@pytest.mark.parametrize("name", ["resource", "json", "typing", "argparse", "numpy", "rich"])
+def test_files_beside_the_program_are_not_for_us_to_run(name: str, tmp_path: Path) -> None:
+    """``python -m`` has Python find the folder's files first; the program still does, and we do not."""
+    (tmp_path / f"{name}.py").write_text("print('theirs')\n")
+    (tmp_path / "show.py").write_text(f"import sys\nsys.modules.pop({name!r}, None)\nimport {name}\n")
+    watched = plain(["-m", "uncork", "run", "-o", "run", "show.py"], cwd=tmp_path)
+    assert (watched.stdout, watched.returncode) == ("theirs\n", 0), watched.stderr
+
+
 def test_a_script_named_like_a_module_of_python(tmp_path: Path) -> None:
     """Before the program runs nothing is imported that torch does not import too: no other name can be hidden."""
     (tmp_path / "show.py").write_text("import sys\nprint(*sorted(name for name in sys.modules if '.' not in name))\n")
