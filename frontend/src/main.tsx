@@ -133,7 +133,7 @@ function App({ page }: { page: PageData }) {
 
   return (
     <>
-      <Tabs tab={tab} open={open} help={() => setHelp(!help)} command={page.command} />
+      <Tabs tab={tab} open={open} help={() => setHelp(!help)} command={page.command} without={withoutData(page, rank, trace)} />
       <h2 class="on-paper">{say(`page.tab.${tab}`)}</h2>
       {help && <Help />}
       {page.several_ranks && OF_ONE_RANK.has(tab) && <RankChoice ranks={page.shown_ranks} leftOut={page.ranks_left_out} rank={rank} choose={showRank} />}
@@ -151,7 +151,21 @@ function App({ page }: { page: PageData }) {
   );
 }
 
-function Tabs({ tab, open, help, command }: { tab: Tab; open: (tab: Tab) => void; help: () => void; command: string }) {
+/** The packed views that the page came with: each leaves the document once it is read. */
+const BLOCKS = new Set([...document.querySelectorAll('[id^="view-"]')].map(one => one.id));
+
+/** Returns the views with nothing to show but why: they are paler, so nobody looks there first. */
+function withoutData(page: PageData, rank: number, trace: Trace | null | undefined): Set<Tab> {
+  const block = (name: string) => BLOCKS.has(`view-${name}-${rank}`);
+  const curves = trace === undefined ? block('timeline') : trace?.curves.some(curve => curve.meta.group.endsWith('memory'));
+  const has: Partial<Record<Tab, boolean>> = {
+    tables: page.tables.length > 0, timeline: block('timeline'), flame: block('flame'), memory: page.memory !== null || curves,
+    steps: Boolean(page.steps[String(rank)]?.total_ns.length), ranks: Boolean(page.ranks || page.comm),
+  };
+  return new Set(ALL_TABS.filter(one => has[one] === false));
+}
+
+function Tabs({ tab, open, help, command, without }: { tab: Tab; open: (tab: Tab) => void; help: () => void; command: string; without: Set<Tab> }) {
   const move = (event: KeyboardEvent) => {
     const step = event.key === 'ArrowRight' ? 1 : event.key === 'ArrowLeft' ? -1 : 0;
     if (!step) return;
@@ -164,7 +178,7 @@ function Tabs({ tab, open, help, command }: { tab: Tab; open: (tab: Tab) => void
     <nav class="tabs">
       <div role="tablist" aria-label={say('page.views')} onKeyDown={move}>
         {TABS.map(one => (
-          <button type="button" role="tab" id={`tab-${one}`} aria-selected={tab === one} aria-controls="panel" tabIndex={tab === one ? 0 : -1} onClick={() => open(one)}>{say(`page.tab.${one}`)}</button>
+          <button type="button" role="tab" id={`tab-${one}`} class={without.has(one) ? 'without' : ''} title={without.has(one) ? say('page.not_measured') : undefined} aria-selected={tab === one} aria-controls="panel" tabIndex={tab === one ? 0 : -1} onClick={() => open(one)}>{say(`page.tab.${one}`)}</button>
         ))}
       </div>
       <CopyButton text={() => location.href} label={say('page.copy_link')} />

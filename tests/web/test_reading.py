@@ -109,3 +109,15 @@ def test_what_was_clicked_comes_before_what_was_measured(new_page: Any, html: Pa
     assert page.tab.locator(".details table").count() == 0
     page.timeline(f"t.on.measured({{from: {begin}, to: {begin} + t.trace.dur[{kernel}]}})")
     page.tab.wait_for_selector(".details table tbody tr")
+
+
+def test_views_without_data_are_paler(new_page: Any, html: Path, tmp_path: Path) -> None:
+    """Of a snapshot there is memory and what is said of the run; of the job every view, read or not."""
+    page = new_page().open(saved(analyze_recordings(sketch(HOLDERS), views=True), tmp_path))
+    pale = "[...document.querySelectorAll('[role=tab].without')].map(one => one.id)"
+    assert page.tab.evaluate(pale) == ["tab-tables", "tab-timeline", "tab-flame", "tab-steps", "tab-ranks"]
+    page.open(html)
+    assert page.tab.evaluate(pale) == []
+    page.tab.keyboard.press("3")
+    page.tab.wait_for_selector(".flame-lanes")
+    assert page.tab.evaluate(pale) == []
