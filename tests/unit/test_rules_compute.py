@@ -323,3 +323,25 @@ steps 4 x 10ms
         "unfused-attention",
     )
     assert one.params["form"] == "@attention.by_hand"
+
+
+def growing(lengths: range, since_ms: float = 0.0) -> str:
+    """Return products of 0.5 ms each with so many rows."""
+    return "".join(
+        f"\n  main {since_ms + place / 2}ms..{since_ms + place / 2 + 0.5}ms aten::addmm "
+        f'{{"Input Dims": [[64], [{rows}, 64], [64, 64]]}}'
+        for place, rows in enumerate(lengths)
+    )
+
+
+def test_a_short_generation_without_a_cache_is_told_where_each_step_is_one():
+    """Eight tokens in each step: 0.5 ms x (7 - 1/17 - ... - 1/23) of 10; seven are few, and fifteen in two."""
+    each = "with shapes\nsteps 2 x 10ms"
+    told = finding(report_of(each + growing(range(16, 24))), "missing-kv-cache")
+    assert told.share == pytest.approx(0.5 * sum(1 - 1 / rows for rows in range(17, 24)) / 10, rel=1e-3)
+    assert [(one.value, one.threshold) for one in told.evidence][1] == (8, 7)
+    assert "missing-kv-cache" not in found(report_of(each + growing(range(16, 23))))
+    for last, named in ((31, False), (32, True)):
+        halves = growing(range(16, 24), -19.9) + growing(range(24, last), -9.9)
+        report = report_of("with shapes\nsteps 2 x 10ms\n  main 0ms..1us aten::add\nonce" + halves)
+        assert ("missing-kv-cache" in found(report)) is named

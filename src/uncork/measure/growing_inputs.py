@@ -11,6 +11,9 @@ from uncork.records import dataclass
 
 LEAST_LENGTHS = 16
 """Lengths without a gap between them that texts of any length do not have by chance."""
+LEAST_IN_EACH_STEP = 8
+"""… and that many where every step goes through all of them, as a call of ``generate`` does: eight random lengths of
+eight lie side by side once in 400 times, all different, and not again in the next step."""
 _PRODUCTS = frozenset({"aten::mm", "aten::addmm"})
 
 
@@ -21,6 +24,7 @@ class GrowingInputs(Measurement):
     Args:
         repeated_share: Share of the steps' time in which rows were computed that the call before had computed.
         lengths: Number of different inputs.
+        least_lengths: As many make a run of them.
         first_rows: Rows of the shortest.
         last_rows: Rows of the longest.
         more_rows: Rows that each has more than the one before.
@@ -29,6 +33,7 @@ class GrowingInputs(Measurement):
 
     repeated_share: float
     lengths: int
+    least_lengths: int
     first_rows: int
     last_rows: int
     more_rows: int
@@ -43,7 +48,8 @@ class GrowingInputs(Measurement):
         if not any(part.sizes for part in parts):
             raise MissingEvidence("shapes")
         step_ns = int(rank.deep.steps.dur_ns.sum()) if apart else table.step_ns
-        runs = _runs(part for part in parts if part.name in _PRODUCTS and part.phase == "forward")
+        steps = len(rank.deep.steps) if apart else table.steps
+        runs = _runs((part for part in parts if part.name in _PRODUCTS and part.phase == "forward"), steps)
         total = 0.0
         largest: tuple[float, list[Operator]] = (0.0, [])
         for run in runs:
@@ -55,6 +61,7 @@ class GrowingInputs(Measurement):
         return cls(
             repeated_share=min(total / step_ns, 1.0) if step_ns else 0.0,
             lengths=len(run),
+            least_lengths=_least(run, steps),
             first_rows=_rows(run[0]) if run else 0,
             last_rows=_rows(run[-1]) if run else 0,
             more_rows=_rows(run[1]) - _rows(run[0]) if run else 0,
@@ -66,7 +73,12 @@ def _rows(part: Operator) -> int:
     return int(str(part.sizes["m"]))
 
 
-def _runs(products: Iterable[Operator]) -> list[list[Operator]]:
+def _least(run: list[Operator], steps: int) -> int:
+    """Return how many lengths make a run: fewer where each comes in every step, the only one or one of several."""
+    return LEAST_IN_EACH_STEP if steps and run and run[0].calls % steps == 0 else LEAST_LENGTHS
+
+
+def _runs(products: Iterable[Operator], steps: int) -> list[list[Operator]]:
     """Return products of one place and weight with inputs of n, n + d, n + 2 d … rows, equally often, in that order."""
     places: defaultdict[tuple[object, ...], list[Operator]] = defaultdict(list)
     for part in products:
@@ -75,8 +87,8 @@ def _runs(products: Iterable[Operator]) -> list[list[Operator]]:
     found = []
     for run in places.values():
         run.sort(key=_rows)
-        steps = {_rows(after) - _rows(before) for before, after in pairwise(run)}
+        more = {_rows(after) - _rows(before) for before, after in pairwise(run)}
         is_even = len({part.calls for part in run}) == 1
-        if len(run) >= LEAST_LENGTHS and len(steps) == 1 and is_even and steps.pop() > 0:
+        if is_even and len(run) >= _least(run, steps) and len(more) == 1 and more.pop() > 0:
             found.append(run)
     return found

@@ -2,7 +2,7 @@
 
 from uncork.findings import Cost, Evidence, Gain
 from uncork.measure import Ranks
-from uncork.measure.growing_inputs import LEAST_LENGTHS, GrowingInputs
+from uncork.measure.growing_inputs import GrowingInputs
 from uncork.measure.inference import Inference
 from uncork.measure.step_ledger import StepLedger
 from uncork.rules.rule import rule
@@ -30,7 +30,7 @@ def missing_kv_cache(inputs: Ranks[GrowingInputs], kinds: Ranks[Inference], ledg
         location=one.largest.location(cost.rank),
         evidence=(
             Evidence("repeated_rows_share", cost.share, "share", NOTABLE_SHARE),
-            Evidence("input_lengths", float(one.lengths), "count", LEAST_LENGTHS),
+            Evidence("input_lengths", float(one.lengths), "count", one.least_lengths - 1),
         ),
         params={
             "first": one.first_rows,
