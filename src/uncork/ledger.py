@@ -47,6 +47,7 @@ CAUSES: Mapping[str, Cause] = MappingProxyType(
         "copy": Cause(Bottleneck.MEMORY),
         # What an idle device waits for; without a device, what the main thread does.
         "data_loading": Cause(Bottleneck.DATA_LOADING),
+        "core_wait": Cause(Bottleneck.DATA_LOADING),
         "first_use": Cause(None, 0.0),
         "stall": Cause(None, 0.0),
         "unrecorded": Cause(None, 0.0),

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from uncork.crowding import crowding
 from uncork.findings import Quality
 from uncork.measure import Measured, present
-from uncork.measure.busy_machine import BusyMachine
 from uncork.measure.collectives import Collectives
 from uncork.measure.facts import Facts, repairs_of
 from uncork.measure.quality import RecordingQuality
@@ -58,9 +58,6 @@ LEFT_OUT_SHARE = 0.01
 """… as where more of the events than this had to be left out (labelled traces: none)."""
 CROSSING_SHARE, IMPOSSIBLE_SHARE = 0.05, 0.25
 """More events than this that do not nest: times of operators are guesses, then untrue (labelled traces: up to 0.02)."""
-OTHERS_SHARE = 0.25
-CROWDED_IDLE_SHARE = 0.1
-"""Other programs on a quarter of the cores, and hardly any core idle: the program waited for its turn."""
 SOURCES_APART_SHARE = 0.25
 """Shares of a busy device further apart are not of the same work; the driver's is of 1/6 to 1 s (nvmlUtilization_t)."""
 OTHERS_BYTES = 4 << 30
@@ -153,10 +150,7 @@ def _of_job(measured: Sequence[Measured], numbers: Sequence[int]) -> Iterator[Qu
         yield Quality("rank-unknown", WARNING, None, {"ranks": ", ".join(map(str, numbers))})
     yield from _stalls(present(measured, StepLedger))
     yield from _stalled_calls(present(measured, StepLedger))
-    busy = present(measured, BusyMachine)
-    worst = max(busy, key=lambda one: one.others_share, default=None)
-    if worst and worst.others_share > OTHERS_SHARE and worst.idle_share < CROWDED_IDLE_SHARE:
-        yield Quality("machine-busy", WARNING, worst.others_share, {"others_share": worst.others_share})
+    yield from crowding(measured)
     yield from _disagreements(present(measured, SecondSources))
     sources = [fact.source for fact in facts]
     if len(sources) > 1 and len(set(sources)) < len(sources):

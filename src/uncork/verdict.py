@@ -13,6 +13,7 @@ from uncork.classes import CONTRIBUTES_SHARE, Shares, by_roofline, class_shares,
 from uncork.findings import CLASSES, Bottleneck, Finding, Message, Quality, Verdict
 from uncork.measure import Measured, Missing, Ranks, present
 from uncork.measure.collectives import Collectives
+from uncork.measure.core_waits import CoreWaits
 from uncork.measure.device_roofline import DeviceRoofline
 from uncork.measure.loader_stages import LoaderStages
 from uncork.measure.matching import match
@@ -48,6 +49,8 @@ UNNAMED = 0.3
 """Kernels of unknown names may be either of the two."""
 BUSY_PAIR = frozenset({Bottleneck.COMPUTE, Bottleneck.MEMORY})
 
+WAITING_CLASSES = (Bottleneck.DATA_LOADING, Bottleneck.COMMUNICATION)
+"""Classes of time in which the host waits; in the others, on a CPU, its thread means to run."""
 IDLE_CLASSES = frozenset({Bottleneck.DATA_LOADING, Bottleneck.FRAMEWORK})
 """Classes of time in which nothing seems to work: lost records make them larger than they are."""
 
@@ -81,6 +84,7 @@ class Job:
         unnamed: Share of the kernels' time in kernels whose names do not say what they do.
         excess: Class on which the late ranks spend more time than the others; None where that is unexplained.
         workers: Whether the loader's workers are busy beside the steps.
+        crowded: Share of the step in which a thread that means to run stood in the queue behind other programs.
     """
 
     ledgers: tuple[StepLedger, ...]
@@ -93,6 +97,7 @@ class Job:
     unnamed: float
     excess: Bottleneck | None
     workers: bool
+    crowded: float = 0.0
 
 
 def judge(
@@ -155,10 +160,18 @@ def _doubt(job: Job, main: Bottleneck, quality: Sequence[Quality]) -> Message | 
         and job.shares[main] - _hidden(job, lost) <= max(job.shares[one] for one in CLASSES if one is not main)
     ):
         return Message("verdict.undetermined.lost-events", {"lost_share": lost})
+    if main not in WAITING_CLASSES and _own(job, main) <= max(job.shares[one] for one in WAITING_CLASSES):
+        return Message("verdict.undetermined.crowded", {"crowded_share": job.crowded})
     longer = _times_longer(quality)
     if longer > DISTORTED and main is not Bottleneck.FRAMEWORK:
         return Message("verdict.undetermined.distorted", {"times_longer": f"{longer:.1f}"})
     return None
+
+
+def _own(job: Job, main: Bottleneck) -> float:
+    """Return what a class of the host's work could give back without its part of the wait for others' cores."""
+    work = sum(share for one, share in job.shares.items() if one not in WAITING_CLASSES)
+    return job.shares[main] * (1 - min(job.crowded / work, 1.0)) if job.crowded else np.inf
 
 
 def _hidden(job: Job, lost: float) -> float:
@@ -216,6 +229,7 @@ def _job(measured: Sequence[Measured], numbers: Sequence[int]) -> Job | None:
         close_pair=any(rank.close_pair for rank in per_rank),
         unnamed=median([rank.unnamed for rank in per_rank]),
         excess=excess,
+        crowded=max((one.by_others_share for one in present(measured, CoreWaits)), default=0.0),
         workers=any(one.workers and one.busiest_share > WORKERS_BUSY for one in present(measured, LoaderStages)),
     )
 
@@ -307,6 +321,9 @@ _DOUBT = {
     "foreign-format": 0.7,
     "observer-overhead": 0.9,
     "machine-busy": 0.9,
+    "cpu-quota": 0.9,
+    "off-core": 0.8,
+    "slept-in-operators": 0.8,
     "sources-disagree": 0.9,
     "stalled-calls": 0.95,
 }

@@ -9,7 +9,7 @@ from uncork.measure.step_ledger import StepLedger
 _CAUSES_OF = {
     Bottleneck.COMPUTE: ("gemm", "other_kernel", "bandwidth", "cpu_heavy", "compute"),
     Bottleneck.MEMORY: ("bandwidth", "copy", "copy_host", "allocator", "memop"),
-    Bottleneck.DATA_LOADING: ("data_loading", "py_prep"),
+    Bottleneck.DATA_LOADING: ("data_loading", "core_wait", "py_prep"),
     Bottleneck.COMMUNICATION: ("comm",),
     Bottleneck.FRAMEWORK: tuple(cause for cause, kind in CAUSES.items() if kind.bottleneck is Bottleneck.FRAMEWORK),
 }
@@ -96,7 +96,7 @@ def wrong_if(main: Bottleneck, quality: Sequence[Quality], late: Sequence[int]) 
 
 _BY_QUALITY = {
     "wrong_if.few-steps": {"no-steps", "step-cut", "too-short", "stalled-steps", "unlike-others"},
-    "wrong_if.crowded": {"machine-busy", "stalled-calls"},
+    "wrong_if.crowded": {"machine-busy", "stalled-calls", "waited-for-core", "cpu-quota", "off-core"},
     "wrong_if.warm-up": {"warm-up-included"},
     "wrong_if.lost": {"lost-events", "no-launch-links", "clock-unreliable", "no-cpu-ops"},
     "wrong_if.missing-ranks": {"missing-ranks"},

@@ -191,7 +191,7 @@ def test_without_a_timeline_findings_speak() -> None:
     assert judge([{}], [0], [], []).bottleneck is Bottleneck.UNDETERMINED
 
 
-ON_CPU = {"compute", "memop", "tiny", "optimizer"}
+ON_CPU = {"compute", "memop", "tiny", "optimizer", "core_wait"}
 ON_BOTH = {"data_loading", "py_prep", "comm", "gc", "compile", "io", "py_short", "py_stack"}
 SENTENCES = [
     (cause, on_device)

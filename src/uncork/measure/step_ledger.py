@@ -8,7 +8,8 @@ import numpy.typing as npt
 
 from uncork.intervals import covered_ns
 from uncork.ledger import OUTSIDE
-from uncork.measure import Measurement, Rank
+from uncork.measure import Measurement, MissingEvidence, Rank
+from uncork.measure.core_waits import OWN_WORK, CoreWaits
 from uncork.measure.host_bandwidth import memory_bound_share
 from uncork.measure.host_pieces import has_frames
 from uncork.measure.profiled import python_shares
@@ -25,7 +26,7 @@ STALL_RATIO = 3
 """A step whose own time is this many times the median's did something else (as `timeline.WARM_UP_RATIO`)."""
 STALLED_SHARE = 0.1
 """More such steps than this share are a part of the job; one is never."""
-NOT_ITS_OWN = ("data_loading", "py_prep", "comm_wait", *OUTSIDE)
+NOT_ITS_OWN = ("data_loading", "core_wait", "py_prep", "comm_wait", *OUTSIDE)
 """Causes that come in bursts by nature, or from elsewhere: workers hand over several batches at once."""
 PARTS = 8
 """Where there is one step only, equal parts of it show whether its time goes the same way throughout."""
@@ -70,6 +71,10 @@ class StepLedger(Measurement):
             causes = (*causes, "bandwidth")
             ns = _split(ledger.causes, ns, share)
             part_ns = None if part_ns is None else _split(ledger.causes, part_ns, share)
+        if taken := _taken_by_workers(rank):
+            ns = _with_core_wait(causes, ns, taken)
+            part_ns = None if part_ns is None else _with_core_wait(causes, part_ns, taken)
+            causes = (*causes, "core_wait")
         return cls(causes, ns, ledger.step_ns, ledger.on_device, ledger.busy_ns, steps.marked, part_ns)
 
     @property
@@ -129,6 +134,22 @@ def _split(causes: tuple[str, ...], known: IntArray, share: float) -> IntArray:
     bound = (ns[causes.index("compute")] * share).astype(np.int64)
     ns[causes.index("compute")] -= bound
     return np.concatenate([ns, bound[None]])
+
+
+def _taken_by_workers(rank: Rank) -> float:
+    """Return the share of the thread's own work in which it stood in the queue behind the loader's workers."""
+    try:
+        waits = rank.made(CoreWaits)
+    except MissingEvidence:
+        return 0.0
+    return waits.by_workers_ns / waits.work_ns if waits.work_ns else 0.0
+
+
+def _with_core_wait(causes: tuple[str, ...], known: IntArray, share: float) -> IntArray:
+    """Return times by cause with a row more: the wait for a core, which falls on all own work alike."""
+    moved = (known * share).astype(np.int64)
+    moved[[cause not in OWN_WORK for cause in causes]] = 0
+    return np.concatenate([known - moved, moved.sum(axis=0)[None]])
 
 
 def _python_told(rank: Rank) -> dict[str, float]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from uncork import readers
-from uncork.recording import FunctionTable, Paging, Recording, RunInfo, SampleTable, SpanTable, Window
+from uncork.recording import CoreTime, FunctionTable, Paging, Recording, RunInfo, SampleTable, SpanTable, Window
 from uncork.testing.kineto import BASE_NS, FIRST_NS, write_traces
 from uncork.testing.sketch import Sketch, SketchError, nanoseconds, read_sketch
 from uncork.testing.snapshots import byte_size, write_snapshot
@@ -78,8 +78,10 @@ def _setting(rest: str) -> tuple[str, object]:
 
 def _window(rest: str) -> Window:
     found = _match(_WINDOW, rest, "window NAME N x DURATION")
-    paging = Paging(**json.loads(found[4])) if found[4] else None
-    return Window(found[1], (nanoseconds(found[3]),) * int(found[2]), paging=paging)
+    told = json.loads(found[4]) if found[4] else {}
+    paging = Paging(**told) if "faults" in told else None
+    cores = CoreTime(**told) if "span_ns" in told else None
+    return Window(found[1], (nanoseconds(found[3]),) * int(found[2]), paging=paging, cores=cores)
 
 
 def _match(pattern: "re.Pattern[str]", text: str, form: str) -> "re.Match[str]":

@@ -29,8 +29,8 @@ Around them:
   memory modules flops`` says what was asked for, ``trace {…}`` sets top-level fields.
 * What the recorder of ``uncork run`` adds to a trace: the track ``loader`` (or ``loader N`` for a worker) holds its
   times of the DataLoader, ``setting NAME VALUE`` what it read from the objects, ``window NAME N x DURATION`` a stretch
-  of steps (with ``{…}`` behind it: the fields of `uncork.recording.Paging`), ``function FILE:LINE NAME CALLS x SELF
-  TOTAL`` a line of cProfile.
+  of steps (with ``{…}`` behind it: the fields of `uncork.recording.Paging` or `CoreTime`), ``function FILE:LINE NAME
+  CALLS x SELF TOTAL`` a line of cProfile.
 * ``samples NAME VALUE VALUE …`` are figures sampled once a second (``process_rss_bytes 1GiB 1.5GiB``).
 * ``snapshot …`` is a line of a memory snapshot (`uncork.testing.snapshots`); a sketch of such lines only is no trace.
 """
