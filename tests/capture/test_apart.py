@@ -6,9 +6,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import torch
 
 from tests.capture.runs import plain, record
+from uncork.capture.budget import Budget, Room
 from uncork.capture.hooks import Outermost
+from uncork.capture.probes import TraceProbe
 
 pytestmark = pytest.mark.torch
 HERE = Path(__file__).parent
@@ -120,3 +123,21 @@ def test_room_for_nested_modules_is_made_once_for_each_limit() -> None:
     finally:
         sys.setrecursionlimit(found)
     assert seen == [2 * found, 2 * (found + 500), 2 * found, 2 * (found + 500), 2 * found, 2 * found]
+
+
+@pytest.mark.parametrize(("captures", "waits"), [(False, 1), (True, 0)])
+def test_a_trace_that_ends_while_a_graph_is_captured_waits_for_no_device(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, captures: bool, waits: int
+) -> None:
+    """A wait for the device in there would spoil the program's graph; a window that is full is cut afterwards."""
+    waited = []
+    probe = TraceProbe(torch, lambda _: None)
+    probe.start()
+    watched = Budget(torch, Room(1, 1))
+    for name in ("is_initialized", "is_available"):
+        monkeypatch.setattr(torch.cuda, name, lambda: True)
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: captures)
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: waited.append(1))
+    assert watched.has_to_wait() is captures
+    assert probe.stop(tmp_path / "trace.json")["trace_bytes"] > 0
+    assert len(waited) == waits

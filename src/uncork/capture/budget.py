@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Protocol
 
+from uncork.capture.apart import is_capturing
 from uncork.records import dataclass
 
 EVENTS_PER_CALL, EVENTS_PER_NODE = 15, 12
@@ -73,12 +74,12 @@ class Budget:
         """Return about how many events there are, from what a hook can see: module calls and autograd nodes."""
         return int(self.calls * EVENTS_PER_CALL + (self._sequence() - self._first) * EVENTS_PER_NODE)
 
-    def pauses_backward(self) -> bool:
-        """Return whether this thread is inside backward; if so, nothing is recorded until the running node ends."""
+    def has_to_wait(self) -> bool:
+        """Return whether no window may end here: in backward, of which nothing more is recorded, or in a capture."""
         inside = bool(self._torch._C._current_graph_task_id() >= 0)
         if inside:
             self._torch.autograd._enable_record_function(False)  # this thread only; the engine sets it per node
-        return inside
+        return inside or is_capturing(self._torch)
 
     def lasted_ns(self) -> int:
         """Return how long the window has been open."""
@@ -140,11 +141,12 @@ class Watch:
         """Cut the window if the budget is full; called on the thread that is recorded.
 
         Inside backward it is cut later: at its end torch's engine sets the profiler back as it was, and one that went
-        inside would fill the memory for ever. Until then the operators of the running node are left out.
+        inside would fill the memory for ever. Until then the operators of the running node are left out. While a CUDA
+        graph is captured it is cut later too: the end of a trace waits for the device, which would spoil the graph.
         """
         if not self.budget.is_full or self._over:
             return
-        if self.budget.pauses_backward():
+        if self.budget.has_to_wait():
             return
         self._over = True
         self._recorder.guard(self._cut)

@@ -286,7 +286,8 @@ class Outermost:
     def _entered(self, module: Any) -> None:
         recorder = self._recorder
         recorder.saw_model(module)
-        if recorder.finder.wants_forwards and recorder.is_ours() and recorder.finder.rule != "mark":
+        wanted = recorder.finder.wants_forwards and recorder.is_ours() and recorder.finder.rule != "mark"
+        if wanted and not is_capturing(recorder.torch):
             recorder.take(recorder.finder.forward())
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from uncork.capture.apart import is_capturing
 from uncork.capture.standard import standard
 from uncork.capture.versions import (
     HeldBack,
@@ -186,7 +187,7 @@ class TraceProbe(Probe):
         theirs = sys.getprofile()
         try:
             device = _device(self._torch)
-            if device is not None:
+            if device is not None and not is_capturing(self._torch):  # the program's graph, which a wait would spoil
                 getattr(self._torch, device).synchronize()
             results = _disable_profiler()
         finally:
