@@ -3,6 +3,7 @@
 import cProfile
 import gzip
 import json
+import marshal
 import random
 import zipfile
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from uncork import readers
 from uncork.errors import UnreadableError
 from uncork.events import EventTable, Kind, Track
-from uncork.readers import kineto
+from uncork.readers import kineto, pstats
 from uncork.readers.source import Source
 from uncork.recording import Device, Recording
 
@@ -467,6 +468,29 @@ def test_profiles_are_unpacked_by_content(tmp_path: Path) -> None:
     assert two.functions is not None
     assert one.functions.name == two.functions.name
     assert any("sorted" in name for name in two.functions.name)
+
+
+@pytest.mark.parametrize(
+    "bomb", [b"{" + b"(" * 5_000, b"{)\x01(\xff\xff\xff\x7f", b"{)\x02l\xff\xff\xff\xff11[\xff\xff\xff\x7f"]
+)
+def test_profiles_that_promise_more_than_they_hold_are_refused(tmp_path: Path, bomb: bytes) -> None:
+    """A tuple said to have billions of items gets no room made for it: refused before memory is asked for."""
+    path = tmp_path / "a.prof"
+    path.write_bytes(bomb)
+    with pytest.raises(UnreadableError, match="cut off"):
+        readers.read(path)
+    assert not pstats._holds_what_it_says(bomb)
+
+
+def test_profiles_of_odd_names_are_read(tmp_path: Path) -> None:
+    """A name that looks like a long tuple is a name, whatever numbers and lengths stand around it."""
+    key = ("C:\\Program Files (x86)\\[abcd].py", 3, "(wxyz" + "ü" * 300)
+    path = tmp_path / "a.prof"
+    path.write_bytes(marshal.dumps({key: (2**40, -(2**40), 0.5, 1.5, {key: (1, 1, 0.5, 0.5)})}))
+    (recording,) = readers.read(path)
+    assert recording.functions is not None
+    assert recording.functions.name == (key[2],)
+    assert pstats._HUGE.search(path.read_bytes())
 
 
 def test_settings_beside_traces_are_no_recordings(tmp_path: Path) -> None:

@@ -160,3 +160,12 @@ def test_progress_reaches_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert told == sorted(told)
     assert len(told) > 3
     assert told[-1] == (path.stat().st_size, path.stat().st_size)
+
+
+def test_more_keys_than_any_recording_has_are_refused_in_a_line(tmp_path: Path) -> None:
+    """Columns are kept per key of ``args``: 61,000 keys, met by two threads, end in one clear line."""
+    path = tmp_path / "trace.json"
+    events = (f'{{"ph":"X","cat":"cpu_op","name":"n","ts":{i},"dur":1,"args":{{"k{i}":1}}}}' for i in range(61_000))
+    path.write_text(f"[{','.join(events)}]")
+    with pytest.raises(UncorkError, match="60,000 different keys"):
+        parallel.scan_file(path)

@@ -17,7 +17,7 @@ _CHUNK_BYTES = 1 << 19
 _LARGEST_VALUE_BYTES = 256 << 20
 """A single event or top-level value larger than this is refused: no recording has one."""
 _FIRST_WINDOW = 4 << 10
-_MEND_WINDOW = 64 << 10
+_MEND_WINDOW = 16 << 10
 """How far a damaged event is looked at first where the next one seems to begin much later, if at all."""
 _EVENT_START = re.compile(rf'(?<=[,\[}}\]])\s*\{{\s*"?(?:{FIELDS})"\s*:'.encode())
 _EVENTS_KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
@@ -131,7 +131,8 @@ class _Walk:
             return False
         rest = self.text[self.at :]
         pieces = [rest]
-        wanted = max(_CHUNK_BYTES, len(rest))  # as much again: what spans many pieces is not looked through for each
+        # As much again: what spans many pieces is not looked through for each; but no more than may be held.
+        wanted = max(_CHUNK_BYTES, min(len(rest), _LARGEST_VALUE_BYTES - len(rest)))
         while wanted > 0 and not self.ended:
             piece = self.source.read(wanted)
             pieces.append(piece)
@@ -304,8 +305,10 @@ class _Walk:
         """Take a damaged event, which lasts until the next one seems to begin; drop it if it cannot be mended."""
         stop = self._next_start()
         window = _MEND_WINDOW
-        while not (used := self._take_mended(self.text[self.at : stop][:window], goes_on=self.at + window < stop)):
-            if self.at + window >= stop:
+        while not (
+            used := self._take_mended(self.text[self.at : min(stop, self.at + window)], goes_on=stop - self.at > window)
+        ):
+            if stop - self.at <= window:
                 self.repairs["unreadable_events"] += 1
                 self.at = stop
                 if stop == len(self.text):

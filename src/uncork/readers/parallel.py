@@ -12,6 +12,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from uncork.errors import UnreadableError
 from uncork.readers.columns import Scanned
 from uncork.readers.document import Text, scan
 from uncork.readers.engine import new_scanner
@@ -101,7 +102,7 @@ class Shared:
         with self._turn:
             self._turn.wait_for(lambda: self._put == number or self._failure)
             if found and not self._stopped and self._fills(self._rest + piece[:start]):
-                self._scanner.absorb(own)
+                self._absorb(own)
                 self._rest = piece[stop:]
                 self._useful += 1
             else:
@@ -110,6 +111,12 @@ class Shared:
             self._put += 1
             self._turn.notify_all()
         return True
+
+    def _absorb(self, own: Any) -> None:  # noqa: ANN401
+        try:
+            self._scanner.absorb(own)
+        except OverflowError as error:
+            raise UnreadableError("too_many_keys", path=self._source.path) from error
 
     def _fills(self, joint: bytes) -> bool:
         """Take the events between two pieces; return whether they fill the space. What they leave is the rest."""

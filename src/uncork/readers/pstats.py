@@ -1,6 +1,7 @@
 """Reads cProfile's files (pstats): Python functions with calls, own and total time, and who called whom."""
 
 import marshal
+import re
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,21 @@ _PIECE_BYTES = 1 << 20
 _OURS = ("uncork/capture/", "uncork\\capture\\")
 _DICT = (ord("{"), ord("{") | 0x80)
 """marshal's code for a dict, and the same with its reference flag."""
+
+_HUGE = re.compile(rb"[(\[\xa8\xdb](?![\0-\x05]\0\0\0)", re.DOTALL)
+"""What may be a long tuple or list, or part of a name; cProfile's have five items at most."""
+_SIZED = b"suat"
+"""marshal's codes for texts, whose length comes first."""
+_BYTES_AFTER = {
+    ord("i"): 4,
+    ord("g"): 8,
+    ord("r"): 4,
+    ord("("): 4,
+    ord("["): 4,
+    ord(")"): 1,
+    **dict.fromkeys(b"{0NTF", 0),
+}
+"""How many bytes belong to the other codes that a profile may hold."""
 
 Key = tuple[str, int, str]
 Row = tuple[int, int, float, float, dict[Key, tuple[int, int, float, float]]]
@@ -41,6 +57,8 @@ def read_functions(path: Path) -> FunctionTable:
     """
     try:
         raw = _raw(path)
+        if _HUGE.search(raw) and not _holds_what_it_says(raw):
+            raise UnreadableError("profile_cut", path=path)
         # marshal runs nothing; a code object in it is data, and refused below like every other stranger.
         stats = marshal.loads(raw)  # noqa: S302
     except OSError as error:
@@ -60,6 +78,28 @@ def _raw(path: Path) -> bytes:
             if size > MOST_BYTES:
                 raise UnreadableError("profile_large", path=path)
     return b"".join(pieces)
+
+
+def _holds_what_it_says(raw: bytes) -> bool:
+    """Return whether no tuple or list in marshalled data says that it is longer than the data: room is made for it."""
+    at = 0
+    while at < len(raw):
+        code = raw[at] & 0x7F
+        at += 1
+        told = int.from_bytes(raw[at : at + 4], "little")
+        if code in b"([" and told > len(raw) - at:
+            return False
+        if code == ord("l"):  # digits of 15 bits; the sign is the number's
+            at += 4 + 2 * min(told, (1 << 32) - told)
+        elif code in _SIZED:
+            at += 4 + told
+        elif code in b"zZ":
+            at += 1 + raw[at] if at < len(raw) else 1
+        elif code in _BYTES_AFTER:
+            at += _BYTES_AFTER[code]
+        else:
+            return False
+    return True
 
 
 def _checked(stats: object, path: Path) -> dict[Key, Row]:

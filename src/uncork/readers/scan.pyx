@@ -806,6 +806,8 @@ cdef class CompiledScanner:
         other.check()
         with nogil:
             failed = self.append_all(other)
+        if failed == -2:
+            raise OverflowError("too many keys of args")
         if failed:
             raise MemoryError
         self.repairs.update(other.repairs)
@@ -818,6 +820,7 @@ cdef class CompiledScanner:
 
     cdef int append_all(self, CompiledScanner other) noexcept nogil:
         cdef size_t keys = other.keys.ends.n // 8 - 1, k
+        cdef int failed
         cdef int32_t* texts
         cdef uint32_t rows = <uint32_t>self.rows.n
         if map_texts(&self.strings, &other.strings, &other.text_map):
@@ -832,8 +835,9 @@ cdef class CompiledScanner:
         ):
             return -1
         for k in range(keys):
-            if self.append_key(other, k, rows, texts):
-                return -1
+            failed = self.append_key(other, k, rows, texts)
+            if failed:
+                return failed
         return 0
 
     cdef int append_key(self, CompiledScanner other, size_t k, uint32_t rows, int32_t* texts) noexcept nogil:
@@ -841,7 +845,7 @@ cdef class CompiledScanner:
         cdef int64_t key = self.key_of(<P>other.keys.blob.p + ends[k], <size_t>(ends[k + 1] - ends[k]))
         cdef int kind
         if key < 0:
-            return -1
+            return <int>key
         for kind in range(4):
             if append_part(
                 &self.args[key].parts[kind], &other.args[k].parts[kind], WIDTH[kind], rows, texts if kind >= TEXTS else NULL
