@@ -54,6 +54,7 @@ PAIRS = {
     "dropout_in_inference": Pair("training-mode-in-inference", 0.95, ("predict",)),
     "one_worker": Pair("too-few-workers", None, ("__getitem__",)),  # six workers need some of the cores
     "workers_beyond_cores": Pair("too-many-workers", None),  # how much it costs depends on the cores
+    "workers_on_the_same_core": Pair("workers-take-cores", 0.8, ("spectrum", "<listcomp>")),
     "uneven_shards": Pair("straggling-worker", 0.7),
     "many_small_tensors": Pair("slow-handover", None),  # the workers' time, which the step hides where cores are free
     "packed_items": Pair("slow-decode", 0.7, ("decode",)),
