@@ -7,7 +7,9 @@ from uncork.measure.views.names import printable
 
 _CODE = re.compile(r"`([^`]+)`")
 # Browsers end a line between a number and its unit, and after the hyphens of a command's option.
-_TOGETHER = re.compile(r"[\d.,]+ (?:%|[nµm]?s|B|[KMGT]iB)(?!\w)|(?<![\w-])--[a-z][\w-]*(?: [A-Z]\b)?")
+_NUMBER = re.compile(r"[\d.,]+ (?:%|[nµm]?s|B|[KMGT]iB)(?!\w)")
+_OPTION = re.compile(r"(?<![\w-])--[a-z][\w-]*(?: [A-Z]\b)?")
+_KEPT = r'<span class="kept">\g<0></span>'
 _LONG_NAME = re.compile(r"[!-%'-:=?-~]{40,}")
 """Code of this length, escapes left out, is wider than the narrowest column; shorter moves to the next line."""
 JOINT = re.compile(r"(?<=[\w)\]])([._/=,(])(?=\w)")
@@ -20,11 +22,10 @@ def shown(text: object) -> str:
 
 
 def code(text: str) -> str:
-    """Return code as HTML: a line may end at a joint of a long name, and not in the middle of a word."""
-    return _LONG_NAME.sub(lambda found: JOINT.sub(r"\1<wbr>", found[0]), shown(text))
+    """Return code as HTML: a line may end at a joint of a long name, not in the middle of a word or an option."""
+    return _OPTION.sub(_KEPT, _LONG_NAME.sub(lambda found: JOINT.sub(r"\1<wbr>", found[0]), shown(text)))
 
 
 def prose(text: str) -> str:
     """Return a text of ours as HTML: what stands between backticks is code, numbers keep their units beside them."""
-    kept = _TOGETHER.sub(r'<span class="kept">\g<0></span>', code(text))
-    return _CODE.sub(r"<code>\1</code>", kept)
+    return _CODE.sub(r"<code>\1</code>", _NUMBER.sub(_KEPT, code(text)))
