@@ -6,6 +6,8 @@ from uncork.findings import Quality
 from uncork.measure import Measured, present
 from uncork.measure.busy_machine import BusyMachine
 from uncork.measure.core_waits import CoreWaits
+from uncork.measure.facts import Facts
+from uncork.quantiles import median
 
 OTHERS_SHARE = 0.25
 CROWDED_IDLE_SHARE = 0.1
@@ -16,6 +18,11 @@ QUOTA_STOPS_SHARE = 0.05
 OFF_CORE_SHARE = 0.2
 """Operators of one thread that neither run nor stand in a queue for less than this are within what the two clocks and
 the profiler's own time can be apart (own programs, 2026: up to 0.02)."""
+UNLIKE_RATIO = 1.5
+ENOUGH_OTHERS = 20
+"""Steps that many times as long as the recorded ones, where there are enough of them, hold something else besides …"""
+SAME_WORK_RATIO = 1.2
+"""… unless they ran no longer than this: under the profiler a step runs longer, not shorter."""
 
 
 def crowding(measured: Sequence[Measured]) -> Iterator[Quality]:
@@ -24,6 +31,8 @@ def crowding(measured: Sequence[Measured]) -> Iterator[Quality]:
     Args:
         measured: The measurements of each rank.
     """
+    for facts in present(measured, Facts):
+        yield from _same_work(facts)
     waits = [one for one in present(measured, CoreWaits) if one.step_ns]
     busy = max(present(measured, BusyMachine), key=lambda one: one.others_share, default=None)
     # Of a program that may use some of the cores only, others can be anywhere else without being in its way.
@@ -33,6 +42,19 @@ def crowding(measured: Sequence[Measured]) -> Iterator[Quality]:
     if waits:
         yield from _waited(max(waits, key=lambda one: one.waited_ns / one.step_ns))
         yield from _off_core(max(waits, key=lambda one: one.off_core_ns / one.step_ns))
+
+
+def _same_work(facts: Facts) -> Iterator[Quality]:
+    """Yield that steps outside all windows did what the recorded ones did, and waited longer."""
+    windows = {one.name: one for one in facts.run.windows} if facts.run else {}
+    light, others = windows.get("light"), windows.get("unwatched")
+    if light is None or light.cores is None or others is None or len(others.cpu_ns) < ENOUGH_OTHERS:
+        return
+    others_ns, recorded_ns, cpu_ns = (int(median(one)) for one in (others.step_ns, light.step_ns, others.cpu_ns))
+    ran_ns = recorded_ns * light.cores.thread_ns / light.cores.span_ns
+    if others_ns > UNLIKE_RATIO * recorded_ns > 0 and cpu_ns <= SAME_WORK_RATIO * ran_ns:
+        params = {"others_ns": others_ns, "recorded_ns": recorded_ns, "cpu_ns": cpu_ns}
+        yield Quality("others-waited", "info", None, params)
 
 
 def _waited(one: CoreWaits) -> Iterator[Quality]:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from uncork.crowding import crowding
+from uncork.crowding import ENOUGH_OTHERS, UNLIKE_RATIO, crowding
 from uncork.findings import Quality
 from uncork.measure import Measured, present
 from uncork.measure.collectives import Collectives
@@ -71,9 +71,6 @@ BESIDE_SHARE = 0.1
 """More than a tenth of the time beside the steps is worth naming, as a class is that could give so much back."""
 OBSERVER_RATIO = 1.1
 """Steps this much longer under the profiler than without it: the observer is part of what is seen."""
-UNLIKE_RATIO = 1.5
-ENOUGH_OTHERS = 20
-"""Steps that many times as long as the recorded ones, where there are enough of them, hold something else besides."""
 ONLY_LOADING = 0.95
 """A piece of a step that waits for its batch this much (labelled traces: up to 0.85) ends before it came."""
 

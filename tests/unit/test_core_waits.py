@@ -177,3 +177,18 @@ def test_the_rule_leaves_alone_what_is_mostly_others() -> None:
     """60 of 160 ms that others than the thread had are the workers': 1.9 of 10 ms, but not who keeps it waiting."""
     result = outcome("workers-take-cores", [recorded(replace(SHARED, machine_ns=176 * MS), cores=8)])
     assert result == []
+
+
+@pytest.mark.parametrize(
+    ("took", "ran", "told"),
+    [(16, 4, True), (16, 5, False), (14, 4, False)],  # recorded steps of 10 ms run 4
+)
+def test_steps_that_only_waited_longer_did_the_same_work(took: int, ran: int, told: bool) -> None:
+    """Half as long again, in no more than 1.2 times the CPU time; what runs longer has more to do."""
+    recording = recorded(SHARED)
+    assert recording.run
+    others = Window("unwatched", (took * MS,) * 20, cpu_ns=(ran * MS,) * 20)
+    run = replace(recording.run, windows=(*recording.run.windows, others))
+    quality = report(replace(recording, run=run))[2]
+    assert ("others-waited" in quality) is told
+    assert ("unlike-others" in quality) is (took == 16)

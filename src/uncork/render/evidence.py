@@ -25,6 +25,7 @@ _CAUSES_OF: Mapping[str, tuple[str, ...]] = {
     "exposed-collectives": ("comm", "comm_wait"),
     "late-rank": ("comm_wait", "comm"),
     "per-step-logging": ("io",),
+    "workers-take-cores": ("compute", "memop", "tiny", "optimizer"),
 }
 """Rules about some of their class's causes only."""
 
@@ -32,7 +33,7 @@ _CAUSES_OF: Mapping[str, tuple[str, ...]] = {
 def match(finding: Finding, report: Report) -> Json:
     """Return how the page finds the stretches that a finding is about: its causes that took time, or its operator."""
     causes = _CAUSES_OF.get(finding.rule) or tuple(
-        name for name, cause in CAUSES.items() if cause.bottleneck == finding.bottleneck
+        name for name, cause in CAUSES.items() if cause.bottleneck == finding.bottleneck and name != "core_wait"
     )
     present = {entry.cause for entry in report.ledger if entry.ns_per_step > 0}
     shown = [cause for cause in causes if cause in present]
