@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 from uncork import readers
@@ -122,16 +123,29 @@ def _without_stalls(measured: Sequence[Measured]) -> list[Measured]:
 def _latest(measured: Sequence[Measured]) -> list[Measured]:
     """Return the measurements without earlier recordings of ranks that were recorded again, as a schedule repeats.
 
-    All ranks are known, and there are more recordings with steps than the job has ranks: one of each rank counts.
+    All ranks are known, and there are more recordings with steps than the job has ranks: one of each rank counts. Or
+    one process, which is no rank of several, recorded them one after the other.
     """
     ranks = [one.get(Facts) if isinstance(one.get(StepLedger), StepLedger) else None for one in measured]
     facts = [one for one in ranks if isinstance(one, Facts)]
     world = max((one.world_size or 0 for one in facts), default=0)
-    if not 1 < world < len(facts) or any(one.rank is None for one in facts):
+    if _one_after_the_other(facts):
+        latest = max(facts, key=lambda one: one.operators_ns)
+        last = {latest.rank: ranks.index(latest)}
+    elif not 1 < world < len(facts) or any(one.rank is None for one in facts):
         return list(measured)
-    last = {one.rank: place for place, one in enumerate(ranks) if isinstance(one, Facts)}
+    else:
+        last = {one.rank: place for place, one in enumerate(ranks) if isinstance(one, Facts)}
     kept = set(last.values())
     return [one for place, one in enumerate(measured) if place in kept or not isinstance(ranks[place], Facts)]
+
+
+def _one_after_the_other(facts: Sequence[Facts]) -> bool:
+    """Return whether one process made all recordings, none before the one before had ended."""
+    if len({(one.process, one.rank) for one in facts}) != 1 or any((one.world_size or 1) > 1 for one in facts):
+        return False
+    spans = sorted(one.operators_ns for one in facts)
+    return bool(facts[0].process) and all(ended <= begins for (_, ended), (begins, _) in pairwise(spans))
 
 
 def _in_order(measured: Sequence[Measured]) -> tuple[list[Measured], list[int]]:

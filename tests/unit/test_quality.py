@@ -405,3 +405,21 @@ def test_of_ranks_recorded_again_the_last_recordings_count() -> None:
     assert analyze_recordings([replace(one, world_size=4) for one in cycles]).run["ranks"] == [0, 1, 2, 3]
     alone = analyze_recordings([replace(one, rank=0, world_size=1) for one in cycles])
     assert "earlier-recordings" not in [one.id for one in alone.quality]
+
+
+def test_of_one_process_that_recorded_again_the_last_recording_counts() -> None:
+    """A schedule's second cycle is no second rank; what overlaps, or ran in another process, is one."""
+    early, late = (sketch(SOUND)[0] for _ in range(2))
+    assert early.events is not None
+    assert late.events is not None
+    moved = replace(late.events, ts_ns=late.events.ts_ns + 50_000_000)
+    after = replace(late, source="late", events=moved)
+    for order in ((early, after), (after, early)):
+        report = analyze_recordings(order)
+        assert (report.run["ranks"], report.run["sources"]) == ([0], ["late"])
+        assert {one.id: one for one in report.quality}["earlier-recordings"].params["earlier"] == 1
+    assert analyze_recordings([early, late]).run["ranks"] == [0, 1]
+    tracks = tuple(replace(one, pid=f"1{one.pid}") for one in moved.tracks)
+    other = replace(after, events=replace(moved, tracks=tracks))
+    assert analyze_recordings([early, other]).run["ranks"] == [0, 1]
+    assert analyze_recordings([early, replace(after, world_size=2)]).run["ranks"] == [0, 1]
