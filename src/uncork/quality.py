@@ -40,6 +40,8 @@ MOSTLY_LOST_SHARE = 0.5
 """With more of the kernels, or of all events, lost than recorded, what was done is not known."""
 EARLY_DEVICE_SHARE = 0.01
 """Device work before its launch: matched clocks show none."""
+APART_SHARE = 0.1
+"""Clocks further apart than this part of a step put the device's work beside what the host did at another time."""
 SLOW_FIRST_STEP = 1.5
 """A first step this many times the median of the others is warm-up (labelled traces: 1.0–1.3 without, 2–30 with)."""
 STALLED_SHARE = 0.05
@@ -74,7 +76,9 @@ OBSERVER_RATIO = 1.1
 ONLY_LOADING = 0.95
 """A piece of a step that waits for its batch this much (labelled traces: up to 0.85) ends before it came."""
 
-_LACKS = {"device-data-missing": "device", "lost-events": "complete", "step-cut": "whole_step"}
+_LACKS = {
+    "device-clock-apart": "clocks", "device-data-missing": "device", "lost-events": "complete", "step-cut": "whole_step"
+}  # fmt: skip
 """What forbids a verdict → what is missing for every share of a step."""
 
 Check = Callable[[RecordingQuality, Facts], Quality | None]
@@ -327,6 +331,8 @@ def _graph_replay(counts: RecordingQuality, _: Facts) -> Quality | None:
 def _clock(counts: RecordingQuality, _: Facts) -> Quality | None:
     if counts.twice_share > TWICE_SHARE:
         return Quality("device-times-impossible", BLOCKING, counts.twice_share, {"twice_share": counts.twice_share})
+    if len(counts.step_ns) and abs(counts.apart_ns) > APART_SHARE * np.median(counts.step_ns):
+        return Quality("device-clock-apart", BLOCKING, None, {"apart_ns": abs(counts.apart_ns)})
     early = counts.early_device_share
     return Quality("clock-unreliable", WARNING, early) if early > EARLY_DEVICE_SHARE else None
 

@@ -8,6 +8,7 @@ import numpy.typing as npt
 from uncork.events import EventTable, Kind
 from uncork.intervals import covered_ns, intervals, total_ns
 from uncork.measure import Measurement, Rank
+from uncork.measure.clocks import SLACK_NS, apart_ns
 from uncork.measure.losses import hollow_share, lost_kernels_share, lost_share, twice_share
 from uncork.operators import COPY_CALL, LAUNCH_CALL
 from uncork.records import dataclass
@@ -23,9 +24,6 @@ _DEVICE_ONLY = re.compile(
 )
 _MODULE = re.compile(r"^nn\.Module: ")
 _TO_DEVICE = re.compile(r"^aten::(_to_copy|to|copy_)$")
-_CLOCK_SLACK_NS = 10_000
-"""Clocks of host and device are matched to a few microseconds; work that starts this long before its launch shows
-that they were not."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +50,7 @@ class RecordingQuality(Measurement):
         graph_launches: Graph replays.
         graph_kernels: Kernels that they started.
         early_device_share: Share of the linked device records that start before their launch.
+        apart_ns: How far the device's clock is at least ahead of the host's (behind: below 0); 0 if nothing shows.
         twice_share: Share of the device's summed times in which a stream would do more than one thing at once.
         step_ns: Wall time of each step, int64 (steps,).
         warm_up_ns: Durations of first steps left out as warm-up.
@@ -87,6 +86,7 @@ class RecordingQuality(Measurement):
     graph_launches: int
     graph_kernels: int
     early_device_share: float
+    apart_ns: int
     twice_share: float
     step_ns: IntArray
     warm_up_ns: tuple[int, ...]
@@ -135,6 +135,7 @@ class RecordingQuality(Measurement):
             graph_launches=int(graph.sum()),
             graph_kernels=int(graph[host.row[device.launch[linked]]].sum()),
             early_device_share=_early_share(timeline),
+            apart_ns=apart_ns(timeline),
             twice_share=twice_share(timeline),
             step_ns=ledger.step_ns,
             warm_up_ns=timeline.steps.left_out_ns[timeline.steps.blind :],
@@ -196,4 +197,4 @@ def _early_share(timeline: Timeline) -> float:
     if not linked.any():
         return 0.0
     lead = host.start_ns[device.launch[linked]] - device.start_ns[linked]
-    return float((lead > _CLOCK_SLACK_NS).mean())
+    return float((lead > SLACK_NS).mean())
