@@ -135,6 +135,7 @@ def test_the_late_rank_is_the_one_that_the_others_wait_for() -> None:
     assert late.ranks == (12,)
     assert late.wait_share == pytest.approx(0.6)
     assert late.caused_share.tolist() == [0, 0, 1]
+    assert lateness(match(of_ranks(STRAGGLER)), (10, 11, 12), 5 * MS).wait_share == 1.0, "6 ms of a usual step of 5 ms"
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,8 @@ def lateness(matched: Matched, numbers: Sequence[int], step_ns: float) -> Latene
     late &= (per_step > per_step.mean(axis=1, keepdims=True)).mean(axis=0) > 0.5
     waited = inside.waited_ns()
     others = ~late if late.any() and not late.all() else np.ones(len(numbers), bool)
-    wait_share = median(waited[others].mean(axis=0)) / step_ns
+    # The mean holds odd steps, too, which the step time leaves out: of few steps it may be more than a step.
+    wait_share = min(median(waited[others].mean(axis=0)) / step_ns, 1.0)
     order = [int(place) for place in np.argsort(-share) if late[place]] if wait_share >= LATE_OF_STEP else []
     return Lateness(
         ranks=tuple(numbers[place] for place in order),
