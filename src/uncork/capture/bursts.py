@@ -21,8 +21,13 @@ WORTH_SHARE = 0.2
 """… and this share of the whole turn: less would change no answer."""
 QUEUED_SHARE = WORTH_SHARE / 2
 """A thread that waited longer than this for a core may have waited so at the begin of each burst."""
-LOOKED_AT_EVERY = 8
-"""Steps between two looks: one takes a fraction of a millisecond."""
+LOOKED_AT_EVERY, LATER_EVERY, LATER = 8, 64, 256
+"""Steps between two looks, at first and after so many steps: one takes 100 µs, more than a step of few operators."""
+
+
+def is_due(steps_seen: int) -> bool:
+    """Return whether to look for bursts after this step."""
+    return steps_seen % (LOOKED_AT_EVERY if steps_seen < LATER else LATER_EVERY) == 0
 
 
 class Bursts:
@@ -75,11 +80,13 @@ def burst_of(step_ns: Sequence[int], most: int = LONGEST) -> tuple[int, int]:
     taken = step_ns[::-1]  # the latest first: a burst's length counts from there
     usual = sorted(taken)[len(taken) // 2] if taken else 0
     far_longer = {place for place, one in enumerate(taken) if one >= FAR_LONGER * usual}
+    if len(far_longer) < TURNS:
+        return 0, 0
     for length in range(2, min(most, len(taken) // TURNS) + 1):
         turns = max(TURNS, -(-LEAST_STEPS // length))
-        for last in range(length if turns * length <= len(taken) else 0):
+        for last in sorted(far_longer) if turns * length <= len(taken) else ():
             begins = range(last, turns * length, length)
-            if not far_longer.issuperset(begins):
+            if last >= length or not far_longer.issuperset(begins):
                 continue
             floor = min(taken[place] for place in begins)
             alike = sum(one >= floor for one in taken[: turns * length]) == turns

@@ -9,7 +9,7 @@ from typing import Any
 
 from uncork.capture import plan, settings
 from uncork.capture.budget import FASTEST_PER_NS, Room, Watch
-from uncork.capture.bursts import LOOKED_AT_EVERY, Bursts
+from uncork.capture.bursts import Bursts, is_due
 from uncork.capture.options import CaptureOptions
 from uncork.capture.plan import Stage
 from uncork.capture.probes import BaselineProbe, FunctionsProbe, Probe, TraceProbe
@@ -69,7 +69,7 @@ class Schedule:
         """
         self.forwards = finder.rule == "inference"
         rate = self._per_step("light", "events")
-        paced = finder.burst == 1 and finder.rule in PACED and self._world == 1 and finder.seen % LOOKED_AT_EVERY == 0
+        paced = finder.burst == 1 and finder.rule in PACED and self._world == 1 and is_due(finder.seen)
         if not (paced and rate and not self.is_done()):
             return False
         # Half of what a trace bears is for the work between the bursts, which no window has seen.
