@@ -79,12 +79,13 @@ def burst_of(step_ns: Sequence[int], most: int = LONGEST) -> tuple[int, int]:
     """
     taken = step_ns[::-1]  # the latest first: a burst's length counts from there
     usual = sorted(taken)[len(taken) // 2] if taken else 0
-    far_longer = {place for place, one in enumerate(taken) if one >= FAR_LONGER * usual}
+    places = [place for place, one in enumerate(taken) if one >= FAR_LONGER * usual]
+    far_longer = set(places)
     if len(far_longer) < TURNS:
         return 0, 0
     for length in range(2, min(most, len(taken) // TURNS) + 1):
         turns = max(TURNS, -(-LEAST_STEPS // length))
-        for last in sorted(far_longer) if turns * length <= len(taken) else ():
+        for last in places if turns * length <= len(taken) else ():
             begins = range(last, turns * length, length)
             if last >= length or not far_longer.issuperset(begins):
                 continue
