@@ -121,6 +121,7 @@ def test_cores_and_cpu_time_are_read_back(tmp_path: Path) -> None:
     (recording,) = read(_folder(tmp_path / "run", window, rows))
     light, outside = recording.run.windows
     assert light.cores == Told(span_ns=20, thread_ns=8, process_ns=10, queued_ns=3)
+    assert light.cpu_ns == (8,)
     assert (outside.step_ns, outside.cpu_ns) == ((7, 7), (6, 5))
 
 
@@ -131,3 +132,12 @@ def test_cpu_time_that_one_step_lacks_is_told_of_none(tmp_path: Path, last: list
     light, outside = recording.run.windows
     assert light.cores is None
     assert (outside.step_ns, outside.cpu_ns) == ((7, 7), ())
+
+
+def test_a_window_s_cpu_time_is_of_its_last_pass(tmp_path: Path) -> None:
+    """Steps of an earlier pass have the same name; where durations differ, the steps are not the window's."""
+    rows = [[1, "light", 0, 5, 4], [2, "light", 10, 9, 8], [3, "baseline", 20, 6, 5]]
+    (recording,) = read(_folder(tmp_path / "run", {"name": "light", "step_ns": [9]}, rows))
+    assert recording.run.windows[0].cpu_ns == (8,)
+    (recording,) = read(_folder(tmp_path / "other", {"name": "light", "step_ns": [5]}, rows))
+    assert recording.run.windows[0].cpu_ns == ()

@@ -49,6 +49,15 @@ def test_a_wait_is_what_both_counts_bear_out() -> None:
     assert waits(replace(SHARED, thread_ns=32 * MS)).waited_ns == 1 * MS  # it ran 8 of 9
 
 
+def test_steps_that_run_are_not_put_off_by_what_is_between_them() -> None:
+    """Each step's own CPU time, 8 of 10 ms, says more than the window's 4: 1 of 9 ms of work is left to wait in."""
+    recording = recorded(SHARED)
+    assert recording.run
+    known = replace(recording.run.windows[0], cpu_ns=(8 * MS,) * 4)
+    one = CoreWaits.of(Rank(replace(recording, run=replace(recording.run, windows=(known,)))))
+    assert (one.thread_ns, one.queued_ns, one.waited_ns) == (8 * MS, 5 * MS, 1 * MS)
+
+
 def test_others_are_what_the_machine_did_beyond_the_program() -> None:
     """The children's 60 ms are others' where there are none; half and half of 48 each gives half of the wait."""
     one = waits(ALONE)

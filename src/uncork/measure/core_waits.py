@@ -72,7 +72,7 @@ class CoreWaits(Measurement):
             step_ns=step_ns,
             work_ns=int(sum(mean_ns.get(cause, 0.0) for cause in OWN_WORK)),
             operators_ns=int(sum(mean_ns.get(cause, 0.0) for cause in OPERATORS)),
-            thread_ns=round(step_ns * min(light.thread_ns / light.span_ns, 1.0)),
+            thread_ns=round(step_ns * min(_ran_share(run, light), 1.0)),
             queued_ns=None if light.queued_ns is None else round(step_ns * min(light.queued_ns / light.span_ns, 1.0)),
             own_cores=own,
             pool_cores=pool if workers else pool + children,
@@ -121,6 +121,14 @@ class CoreWaits(Measurement):
     def off_core_ns(self) -> int:
         """Return how long operators on this thread alone neither ran nor, as far as is known, waited for a core."""
         return max(self.operators_ns - self.thread_ns - (self.queued_ns or 0), 0) if self.threads == 1 else 0
+
+
+def _ran_share(run: RunInfo, light: CoreTime) -> float:
+    """Return the share of the recorded steps in which their thread ran; between them it may do something else."""
+    steps = next(one for one in run.windows if one.name == "light")
+    if steps.cpu_ns and any(steps.step_ns):
+        return sum(steps.cpu_ns) / sum(steps.step_ns)
+    return light.thread_ns / light.span_ns
 
 
 def _told(run: RunInfo | None) -> dict[str, CoreTime]:

@@ -110,6 +110,7 @@ def _rank(home: Path, about: Mapping[str, Any], samples: SampleTable | None, pro
         except UnreadableError:
             notes.append("snapshot-unreadable")
     run, steps = _info(told, about, tuple(dict.fromkeys(notes))), _steps(home / RunFolder.STEPS)
+    run = replace(run, windows=tuple(replace(one, cpu_ns=_ran(one, steps)) for one in run.windows))
     named = islice(_mapping(told.get("cells")).items(), MOST_CELLS)
     cells = {file: number for file, number in named if _int(number) is not None}
     recording = Recording(
@@ -204,6 +205,13 @@ def _cpu(told: list[Any], dur_ns: int) -> int | None:
     """Return a step's CPU time; one that took more than the clock shows began on another thread."""
     known = _count(told[0]) if told else None
     return known if known is not None and known <= dur_ns + CLOCKS_APART_NS else None
+
+
+def _ran(window: Window, steps: list[Step]) -> tuple[int, ...]:
+    """Return the CPU time of a window's steps: those of its name that took as long; the latest are of the last pass."""
+    rows = [(dur_ns, cpu_ns) for _, name, _, dur_ns, cpu_ns in steps if name == window.name][-len(window.step_ns) :]
+    known = tuple(cpu_ns for dur_ns, cpu_ns in rows if cpu_ns is not None)
+    return known if tuple(dur_ns for dur_ns, _ in rows) == window.step_ns and len(known) == len(rows) else ()
 
 
 def _unwatched(steps: list[Step]) -> tuple[Window, ...]:
