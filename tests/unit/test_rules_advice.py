@@ -278,3 +278,50 @@ def test_bf16_is_advised_where_the_processor_has_it(cpuinfo, known, advice, dtyp
     if wanted == "cpu-bf16-here":
         texts = {one["id"]: one["text"] for one in finding_texts(finding, "en")["advice"]}
         assert texts[wanted].endswith(f"instructions ({', '.join(known)})")
+
+
+def test_what_is_compiled_once_is_no_recompilation_s_gain():
+    """60 of 100 ms compile, one code first and one anew: half of the 60 % could go; one anew alone: all."""
+    both = """
+    steps 1 x 100ms
+      main 0ms..60ms entire_frame_compile (dynamo_timed)
+      main 1ms..29ms region inductor_compile_data: fn_name=compile_fx_inner, compile_id=0/0
+      main 31ms..59ms region inductor_compile_data: fn_name=compile_fx_inner, compile_id=0/1
+      main 70ms..99ms aten::mm
+    """
+    finding = found("recompilation", both)
+    assert (finding.share, finding.gain.low, finding.gain.high) == pytest.approx((0.6, 0.15, 0.3))
+    assert "before: 1 of 2." in finding_texts(finding, "en")["because"]
+    alone = found("recompilation", both.replace("compile_id=0/0", "compile_id=0/1"))
+    assert (alone.gain.low, alone.gain.high) == pytest.approx((0.3, 0.6))
+
+
+def test_the_wait_for_each_batch_is_that_of_a_call():
+    """A step that asks twice waits 3 ms each time, 6 of 10 in all."""
+    loader = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
+    text = f"steps 4 x 10ms\n  main 0ms..3ms {loader}\n  main 3.1ms..6.1ms {loader}\n  main 7ms..9.9ms aten::mm"
+    finding = found("too-few-workers", text)
+    assert (finding.cost_ns_per_step, finding.params["wait_ns"]) == (6_000_000, 3_000_000)
+
+
+@pytest.mark.parametrize(("trains", "advice"), [(False, "bf16-forward"), (True, "bf16")])
+def test_a_program_that_only_runs_forward_is_not_told_of_a_backward_pass(advice: str, *, trains: bool):
+    """Products in fp32 for 9 of 10 ms: with an optimizer's step among them it trains."""
+    update = "\n  main 1.5ms..1.6ms Optimizer.step#SGD.step\n  main 1.52ms..1.58ms aten::add_" if trains else ""
+    text = f"""
+    device NVIDIA A100-SXM4-80GB {{"computeMajor": 8, "computeMinor": 0}}
+    steps 4 x 10ms
+      main 0ms..1ms aten::mm -> stream 7 0.2ms..9ms ampere_sgemm_128x64_tn{update}
+    """
+    finding = found("mixed-precision-unused", text)
+    assert finding.advice == (advice,)
+    snippet = finding_texts(finding, "en")["advice"][0]["snippet"]
+    assert ("backward" in snippet) is trains
+
+
+def test_advice_without_a_risk_says_nothing_of_one():
+    """Of two pieces of advice one risks nothing: the terminal warns of the other only."""
+    report = pipeline.analyze_recordings(sketch("with stacks\nsteps 4 x 10ms\n  main 0ms..9ms aten::mm"))
+    text = renderers()["terminal"](report, Options(lang="en", verbose=True))
+    assert "beware: the program runs slower while recording" in text
+    assert "beware: none" not in text

@@ -36,6 +36,7 @@ COLORS = {
 _DEFAULT_ROWS = 10
 _MOST_FINDINGS = 5
 _GAIN_WIDTH = 8
+_NO_RISK = ("", "none", "None.", "无", "没有")
 _SMALL_CAUSE = 0.005
 _FIGURES_WIDTH, _LEAST_BAR, _MOST_BAR = 20, 10, 40
 """Beside names and bars: a step's times and shares, and the room between."""
@@ -214,7 +215,7 @@ def _finding(number: int, finding: Finding, options: Options, gain_width: int) -
         lines.append(Text.assemble((say(lang, "ui.fix") + " ", "dim"), advice["text"]))
         if advice["snippet"]:
             lines.append(Padding(Snippet(advice["snippet"], "green"), (0, 0, 0, 4)))
-        if options.verbose and advice["risk"]:
+        if options.verbose and advice["risk"] not in _NO_RISK:
             lines.append(Padding(Text(say(lang, "ui.risk") + " " + advice["risk"], style="dim"), (0, 0, 0, 4)))
     worth = Text(gain(finding, lang) or "–", style="bold green")
     if not _wide(options):

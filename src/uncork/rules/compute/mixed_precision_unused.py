@@ -2,6 +2,7 @@
 
 from uncork.findings import Cost, Evidence, Gain, Location
 from uncork.measure import Ranks
+from uncork.measure.inference import Inference
 from uncork.measure.precision import NARROW, WIDE, Precision
 from uncork.measure.step_ledger import StepLedger
 from uncork.rules.rule import rule
@@ -16,7 +17,9 @@ USUAL_SPEEDUP = (1.5, 3.0)
 
 
 @rule()
-def mixed_precision_unused(precisions: Ranks[Precision], ledgers: Ranks[StepLedger]) -> Cost | None:
+def mixed_precision_unused(
+    precisions: Ranks[Precision], ledgers: Ranks[StepLedger], kinds: Ranks[Inference] | None
+) -> Cost | None:
     """Return the time of 32-bit matrix work where next to none is in 16 bits."""
     cost = charge(ledgers, [_wide_ns(one) for one in precisions])
     if cost.share < LEAST_SHARE:
@@ -37,7 +40,7 @@ def mixed_precision_unused(precisions: Ranks[Precision], ledgers: Ranks[StepLedg
             Evidence("wide_matrix_share", cost.share, "share", LEAST_SHARE),
             Evidence("half_share", half_ns / (half_ns + cost.ns) if cost.ns else 0.0, "share", MOST_HALF_SHARE, "<"),
         ),
-        advice=("bf16",) if precision.bf16 else ("fp16",),
+        advice=(f"{kind}-forward" if kinds and kinds[cost.place].forward_only else kind,),
         params={"now": now, "where": largest.where if largest else "@unknown.place"},
     )
 

@@ -59,7 +59,7 @@ def too_few_workers(
         evidence=tuple(evidence if now else evidence[:1]),
         advice=("more-workers", "cheaper-items", "cache") if more else ("cheaper-items", "cache"),
         params={
-            "wait_ns": wait.mean_ns,
+            "wait_ns": int(wait.wait_ns.sum()) // max(wait.calls, 1),
             "workers": wanted if now else "2 * num_workers",
             "where": top.where if top else where(place) or "Dataset.__getitem__",
         },

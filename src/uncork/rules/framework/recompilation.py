@@ -18,14 +18,16 @@ def recompilation(compiled: Ranks[Compiled], ledgers: Ranks[StepLedger]) -> Cost
     if not cost.notable:
         return None
     one = compiled[cost.place]
+    # What was compiled for the first time has to be compiled once; where names do not tell, all of it may be again.
+    avoidable = cost.share * (one.recompilations / one.compilations if one.compilations else 1.0)
     return Cost(
         ns_per_step=cost.ns,
-        gain=Gain(cost.share / 2, cost.share),
+        gain=Gain(avoidable / 2 if one.recompilations else 0.0, avoidable),
         confidence=sure(ledgers[cost.place], 0.95 if one.recompilations else 0.7),
         location=Location(rank=cost.rank, op="torch.compile"),
         evidence=(
             Evidence("compile_share", cost.share, "share", NOTABLE_SHARE),
             Evidence("recompilations", one.recompilations, "count", 0),
         ),
-        params={"compile_ns": cost.ns, "recompilations": one.recompilations},
+        params={"compile_ns": cost.ns, "recompilations": one.recompilations, "compilations": one.compilations},
     )
