@@ -24,6 +24,20 @@ def validating():
                 model(x)
 
 
+def many_forwards():
+    """Call the model twelve times for each update, and say how many there were."""
+    model = nn.Linear(8, 3)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    made = 0
+    try:
+        for _ in range(40):
+            sum(model(torch.ones(4, 8)).sum() for _ in range(12)).backward()
+            made += 1
+            optimizer.step()
+    finally:
+        print("updates", made)
+
+
 def own_profiler():
     """Train with a profiler of one's own around the loop, then without."""
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as mine:

@@ -10,6 +10,7 @@ import pytest
 from uncork import readers
 from uncork.errors import UnreadableError
 from uncork.readers.pstats import read_functions
+from uncork.recording import Between
 
 
 def inner() -> int:
@@ -122,6 +123,16 @@ def test_every_file_is_read(folder: Path) -> None:
     at, values = recording.samples.series["process_rss_bytes"]
     assert (at.tolist(), values.tolist()) == ([5, 9], [1000.0, 2000.0])
     assert [(one.function, one.count) for one in recording.stacks] == [("__getitem__", 4)]
+
+
+@pytest.mark.parametrize(("moved", "between_ns"), [({}, 70), ({"moved": []}, 0), ({"moved": [3]}, 40)])
+def test_what_passes_between_steps_is_the_programs(folder: Path, moved: dict, between_ns: int) -> None:
+    """30 and 40 ns lie between three steps: the program's only where it did other work; older recordings do not say."""
+    rows = [[1, "", 0, 10, 5], [2, "", 40, 10, 5], [3, "", 90, 10, 5]]
+    (folder / "rank0" / "steps.json").write_text(json.dumps({"rows": rows, **moved}))
+    (recording,) = readers.read(folder)
+    assert recording.run is not None
+    assert recording.run.between == Between(2, 20, between_ns)
 
 
 def test_cut_lines_and_damaged_parts_are_left_out(folder: Path) -> None:

@@ -37,6 +37,7 @@ class Journal:
         self.faults: list[str] = []
         self.seen: dict[str, Any] = {"optimizers": []}
         self.steps: deque[Step] = deque(maxlen=STEPS_KEPT)
+        self.moved: deque[int] = deque(maxlen=STEPS_KEPT)
         self.garbage = Garbage()
         self.startup: dict[str, int] = {}
         self.folder: Path | None = None
@@ -57,6 +58,11 @@ class Journal:
         """Remember the fault that is being handled."""
         self.faults.append(traceback.format_exc(limit=8))
         self.note(note_fault(self._orders.folder))
+
+    def move(self, step: int) -> None:
+        """Remember that before a step the program did other work; before each other one only we had our turn."""
+        if not self.moved or self.moved[-1] != step:
+            self.moved.append(step)
 
     def count(self, named: list[tuple[str, Any]], step: int) -> None:
         """Count what each module holds; after the last update of a step all gradients and state are there.
@@ -125,7 +131,11 @@ class Journal:
             "cells": cells(),
         }
         write_json(home / "recording.json", about, indent=1 if state["ended"] else None)
-        steps = {"columns": ["step", "window", "start_ns", "dur_ns", "cpu_ns"], "rows": list(self.steps)}
+        steps = {
+            "columns": ["step", "window", "start_ns", "dur_ns", "cpu_ns"],
+            "rows": list(self.steps),
+            "moved": list(self.moved),
+        }
         write_json(home / "steps.json", steps, indent=None)
 
     def _startup(self) -> dict[str, int]:

@@ -23,8 +23,8 @@ EVENTS_ENOUGH, EVENTS_ENOUGH_ONE = 8_000, 32_000
 shows nothing that repeats: 35 and 140 ms for stop and export."""
 COLLECTED_LIGHT, COLLECTED_DEEP = 230, 550
 """Bytes that torch's profiler keeps per event while it collects (measured, torch 2.13)."""
-SECOND_PASS_LEAST = 40
-"""Steps before the second pass: by then caches, allocators and workers have settled."""
+SECOND_PASS_LEAST, SECOND_PASS_AFTER_NS = 40, 60_000_000_000
+"""Steps before the second pass, or time where steps are long: caches, allocators and workers have settled by then."""
 SECOND_PASS_SHARE = 0.03
 """Share of the loop's time that stopping and writing the windows of a later pass may cost."""
 SECOND_PASS_STEP = 100
@@ -70,7 +70,7 @@ def stages(options: CaptureOptions, *, loader_depth: int, aligned: bool) -> list
     first = [
         warm,
         Stage("baseline", 4, 2, 2 * LONG_STEP_NS),
-        Stage("light", 3, 1, 2 * LONG_STEP_NS),
+        Stage("light", 3, 2, 2 * LONG_STEP_NS),
         Stage("functions", 2, 1, LONG_STEP_NS),
         Stage("deep", 1, 1, 0),
         Stage("settle", settle, 1, 4 * LONG_STEP_NS),

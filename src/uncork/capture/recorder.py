@@ -231,10 +231,11 @@ class Recorder:
             observer.end()
         if observer.window is None and not self.complete:
             self._next_window()
-        if self.orders.options.steps is not None and self.finder.seen >= self.orders.options.steps:
+        wanted = self.orders.options.steps
+        if wanted is not None and self.finder.seen >= wanted and not self.finder.may_train:
             self._end_program()
         waits = self.complete or not self.schedule.begun
-        self.idle = observer.window is None and waits and not self.orders.options.steps
+        self.idle = observer.window is None and waits and not wanted
         if now_ns - self._last_write_ns > WRITE_EVERY_NS:
             self._write_again(now_ns)
 
@@ -243,6 +244,7 @@ class Recorder:
         observer = self.observer
         if not valid:
             observer.marks.strike()
+            self.journal.move(self.finder.seen + 1)
         if observer.window is None and not self.complete and not self.schedule.begun:
             self._next_window()
         if observer.probe.marks:
@@ -263,6 +265,7 @@ class Recorder:
         self.observer.drop()
         self.schedule.forget()
         self.journal.steps.clear()
+        self.journal.moved.clear()
         self.complete = self.idle = False
         self._begun_ns = None
 
@@ -285,7 +288,7 @@ class Recorder:
         self.spans.end()
         self.write(ended=False)
         (self.home() / "complete").touch()
-        if self.orders.options.then_exit:
+        if self.orders.options.then_exit and not self.finder.may_train:
             self._end_program()
 
     def _end_program(self) -> None:

@@ -194,7 +194,8 @@ class Schedule:
         cost_ns = sum(self._per_step(one.name, "stop_ns") * self._steps_of(one) for one in ahead)
         loop_ns = time.perf_counter_ns() - self._loop_ns
         is_cheap = self._options.then_exit or cost_ns <= plan.SECOND_PASS_SHARE * loop_ns
-        return steps_seen >= plan.SECOND_PASS_LEAST and is_cheap
+        has_settled = steps_seen >= plan.SECOND_PASS_LEAST or loop_ns >= plan.SECOND_PASS_AFTER_NS
+        return has_settled and is_cheap
 
     def _steps_of(self, stage: Stage) -> int:
         """Return how many steps a window will last: long ones fill its time before their number is full."""

@@ -57,6 +57,11 @@ class StepFinder:
         return self._begins or not (self._trains or self._fetched or self._generated)
 
     @property
+    def may_train(self) -> bool:
+        """Return whether the steps so far may be no steps: forwards of a program that has an optimiser, unused yet."""
+        return self.optimizers > 0 and not self._trains
+
+    @property
     def step_is_open(self) -> bool:
         """Return whether the running step has had an update, so that the end of the program closes it."""
         return self._updates > 0 and self.rule == "loader"

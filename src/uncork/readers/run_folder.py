@@ -131,7 +131,9 @@ def _rank(home: Path, about: Mapping[str, Any], samples: SampleTable | None, pro
         samples=samples,
         stacks=_stacks(home),
         snapshot=snapshot,
-        run=replace(run, windows=(*run.windows, *_unwatched(steps)), between=_between(steps)),
+        run=replace(
+            run, windows=(*run.windows, *_unwatched(steps)), between=_between(steps, _moved(home / RunFolder.STEPS))
+        ),
     )
     return with_cells(recording, cells)
 
@@ -222,13 +224,24 @@ def _unwatched(steps: list[Step]) -> tuple[Window, ...]:
     return (Window("unwatched", tuple(dur_ns for dur_ns, _ in outside), cpu_ns=whole),) if outside else ()
 
 
-def _between(steps: list[Step]) -> Between | None:
-    """Return what passed between steps where no profiler was on, nor switched on or off; None where there is none."""
+def _moved(path: Path) -> set[int] | None:
+    """Return the steps before which the program did other work; None in recordings that do not tell."""
+    told = _json(path).get("moved") if path.is_file() else None
+    return None if told is None else {one for one in map(_int, _list(told)) if one is not None}
+
+
+def _between(steps: list[Step], moved: set[int] | None) -> Between | None:
+    """Return what passed between steps where no profiler was on, nor switched on or off; None where there is none.
+
+    Args:
+        steps: The steps.
+        moved: Those before which the program did other work; before each other only the recorder did.
+    """
     count = steps_ns = between_ns = 0
     for (number, window, start_ns, dur_ns, _), (next_number, next_window, next_ns, next_dur_ns, _) in pairwise(steps):
         if window == next_window and window in UNWATCHED and next_number == number + 1:
             count, steps_ns = count + 1, steps_ns + next_dur_ns
-            between_ns += max(next_ns - start_ns - dur_ns, 0)
+            between_ns += max(next_ns - start_ns - dur_ns, 0) if moved is None or next_number in moved else 0
     return Between(count, steps_ns, between_ns) if count else None
 
 
