@@ -229,7 +229,7 @@ def _job(measured: Sequence[Measured], numbers: Sequence[int]) -> Job | None:
         close_pair=any(rank.close_pair for rank in per_rank),
         unnamed=median([rank.unnamed for rank in per_rank]),
         excess=excess,
-        crowded=max((one.by_others_share for one in present(measured, CoreWaits)), default=0.0),
+        crowded=max((one.crowded_share for one in present(measured, CoreWaits)), default=0.0),
         workers=any(one.workers and one.busiest_share > WORKERS_BUSY for one in present(measured, LoaderStages)),
     )
 

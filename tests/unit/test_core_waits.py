@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from tests.unit.rule_outcomes import outcome
@@ -9,7 +10,7 @@ from uncork.findings import Bottleneck
 from uncork.locale import catalogue
 from uncork.measure import MissingEvidence, Rank
 from uncork.measure.core_waits import CoreWaits
-from uncork.measure.step_ledger import StepLedger
+from uncork.measure.step_ledger import StepLedger, _with_core_wait
 from uncork.pipeline import analyze_recordings
 from uncork.recording import CoreTime, Recording, RunInfo, SampleTable, Window
 from uncork.testing import sketch
@@ -128,6 +129,27 @@ def test_the_wait_for_workers_leaves_the_operators() -> None:
     assert ledger.mean_ns("data_loading") == 1 * MS
     assert ledger.ns.sum(axis=0).tolist() == ledger.step_ns.tolist()
     assert "core_wait" not in StepLedger.of(Rank(recorded(ALONE))).causes
+
+
+def test_calls_that_stood_still_waited_first() -> None:
+    """9 ms of work and 2 that stood still, of which the thread ran 4: of 5 in the queue 2 were the calls that stood.
+
+    So the workers get all of the stall and a third of the work where they have all cores, and halves with half of them.
+    """
+    one = replace(waits(SHARED), stalled_ns=2 * MS)
+    assert (one.waited_ns, one.waited_in_work_ns) == (5 * MS, 3 * MS)
+    assert [one.taken_share(cause) for cause in ("stall", "compute", "data_loading")] == [
+        1.0,
+        pytest.approx(1 / 3),
+        0.0,
+    ]
+    half = replace(one, other_cores=1.5)
+    assert half.taken_share("stall") == 0.5
+    assert half.taken_share("tiny") == pytest.approx(1 / 6)
+    assert half.crowded_share == pytest.approx(0.15)  # half of 3 ms of 10: what stood still is out of the shares
+    ns = np.array([[9 * MS, 9 * MS], [0, 4 * MS], [1 * MS, 1 * MS]])
+    moved = _with_core_wait(("compute", "stall", "data_loading"), ns, one)
+    assert moved.tolist() == [[6 * MS, 6 * MS], [0, 0], [1 * MS, 1 * MS], [3 * MS, 7 * MS]]
 
 
 def report(recording: Recording) -> tuple[Bottleneck, str, dict[str, dict[str, object]]]:

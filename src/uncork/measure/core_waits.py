@@ -27,6 +27,7 @@ class CoreWaits(Measurement):
         step_ns: A step by the clock.
         work_ns: Of it, what the ledger gives to the thread's own work.
         operators_ns: Of this, operators.
+        stalled_ns: Of the step, calls that stood still, which is waiting altogether.
         thread_ns: CPU time of the thread.
         queued_ns: Time in which it was ready and no core was free; None where the system does not count that.
         own_cores: Cores that its process kept busy.
@@ -42,6 +43,7 @@ class CoreWaits(Measurement):
     step_ns: int
     work_ns: int
     operators_ns: int
+    stalled_ns: int
     thread_ns: int
     queued_ns: int | None
     own_cores: float
@@ -72,6 +74,7 @@ class CoreWaits(Measurement):
             step_ns=step_ns,
             work_ns=int(sum(mean_ns.get(cause, 0.0) for cause in OWN_WORK)),
             operators_ns=int(sum(mean_ns.get(cause, 0.0) for cause in OPERATORS)),
+            stalled_ns=int(mean_ns.get("stall", 0.0)),
             thread_ns=round(step_ns * min(_ran_share(run, light), 1.0)),
             queued_ns=None if light.queued_ns is None else round(step_ns * min(light.queued_ns / light.span_ns, 1.0)),
             own_cores=own,
@@ -86,11 +89,24 @@ class CoreWaits(Measurement):
 
     @property
     def waited_ns(self) -> int:
-        """Return how much of its own work is waiting for a core: what two counts bear out, each by itself.
+        """Return how much of what it meant to do is waiting for a core: what two counts bear out, each by itself.
 
         It stood in the queue so long, and its work took so much longer than the thread ran in the whole step.
         """
-        return min(self.queued_ns or 0, max(self.work_ns - self.thread_ns, 0))
+        return min(self.queued_ns or 0, max(self.work_ns + self.stalled_ns - self.thread_ns, 0))
+
+    @property
+    def waited_in_work_ns(self) -> int:
+        """Return the waiting that the ledger counts as work: calls that stood still took theirs first."""
+        return max(self.waited_ns - self.stalled_ns, 0)
+
+    def taken_share(self, cause: str) -> float:
+        """Return the share of a cause's time in which the thread waited for a core that the loader's workers had."""
+        if cause == "stall":
+            waited, whole = self.waited_ns - self.waited_in_work_ns, self.stalled_ns
+        else:
+            waited, whole = self.waited_in_work_ns, self.work_ns if cause in OWN_WORK else 0
+        return self.workers_share * waited / whole if whole else 0.0
 
     @property
     def workers_share(self) -> float:
@@ -116,6 +132,12 @@ class CoreWaits(Measurement):
     def by_others_share(self) -> float:
         """Return the same as a share of the step."""
         return self.by_others_ns / self.step_ns if self.step_ns else 0.0
+
+    @property
+    def crowded_share(self) -> float:
+        """Return the share of the step that the ledger counts as work, and that is a wait for others' cores."""
+        waited_ns = self.waited_in_work_ns * self._part(self.other_cores)
+        return waited_ns / self.step_ns if self.step_ns else 0.0
 
     @property
     def off_core_ns(self) -> int:

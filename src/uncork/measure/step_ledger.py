@@ -9,7 +9,7 @@ import numpy.typing as npt
 from uncork.intervals import covered_ns
 from uncork.ledger import OUTSIDE
 from uncork.measure import Measurement, MissingEvidence, Rank
-from uncork.measure.core_waits import OWN_WORK, CoreWaits
+from uncork.measure.core_waits import CoreWaits
 from uncork.measure.host_bandwidth import memory_bound_share
 from uncork.measure.host_pieces import has_frames
 from uncork.measure.profiled import python_shares
@@ -71,9 +71,9 @@ class StepLedger(Measurement):
             causes = (*causes, "bandwidth")
             ns = _split(ledger.causes, ns, share)
             part_ns = None if part_ns is None else _split(ledger.causes, part_ns, share)
-        if taken := _taken_by_workers(rank):
-            ns = _with_core_wait(causes, ns, taken)
-            part_ns = None if part_ns is None else _with_core_wait(causes, part_ns, taken)
+        if (waits := _waits_for_workers(rank)) is not None:
+            ns = _with_core_wait(causes, ns, waits)
+            part_ns = None if part_ns is None else _with_core_wait(causes, part_ns, waits)
             causes = (*causes, "core_wait")
         return cls(causes, ns, ledger.step_ns, ledger.on_device, ledger.busy_ns, steps.marked, part_ns)
 
@@ -136,19 +136,25 @@ def _split(causes: tuple[str, ...], known: IntArray, share: float) -> IntArray:
     return np.concatenate([ns, bound[None]])
 
 
-def _taken_by_workers(rank: Rank) -> float:
-    """Return the share of the thread's own work in which it stood in the queue behind the loader's workers."""
+def _waits_for_workers(rank: Rank) -> CoreWaits | None:
+    """Return how long the thread stood in the queue, where the loader's workers have a part in that."""
     try:
         waits = rank.made(CoreWaits)
     except MissingEvidence:
-        return 0.0
-    return waits.by_workers_ns / waits.work_ns if waits.work_ns else 0.0
+        return None
+    return waits if waits.by_workers_ns else None
 
 
-def _with_core_wait(causes: tuple[str, ...], known: IntArray, share: float) -> IntArray:
-    """Return times by cause with a row more: the wait for a core, which falls on all own work alike."""
-    moved = (known * share).astype(np.int64)
-    moved[[cause not in OWN_WORK for cause in causes]] = 0
+def _with_core_wait(causes: tuple[str, ...], known: IntArray, waits: CoreWaits) -> IntArray:
+    """Return times by cause with a row more: the wait for cores of the loader's workers, out of what it was taken for.
+
+    Args:
+        causes: Names of the rows.
+        known: Times, int64 (causes, steps).
+        waits: How much of each cause it is.
+    """
+    shares = np.array([waits.taken_share(cause) for cause in causes])
+    moved = (known * shares[:, None]).astype(np.int64)
     return np.concatenate([known - moved, moved.sum(axis=0)[None]])
 
 
