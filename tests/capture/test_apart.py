@@ -1,6 +1,9 @@
 """What a program can see of the recorder: nothing, however closely it looks at torch."""
 
+import functools
 import os
+import signal
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -8,10 +11,11 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from tests.capture.runs import plain, record
+from tests.capture.runs import command, environment, plain, record
 from uncork.capture.budget import Budget, Room
 from uncork.capture.hooks import Outermost
 from uncork.capture.probes import TraceProbe
+from uncork.capture.recorder import Recorder
 
 pytestmark = pytest.mark.torch
 HERE = Path(__file__).parent
@@ -141,3 +145,50 @@ def test_a_trace_that_ends_while_a_graph_is_captured_waits_for_no_device(
     assert watched.has_to_wait() is captures
     assert probe.stop(tmp_path / "trace.json")["trace_bytes"] > 0
     assert len(waited) == waits
+
+
+class Late(Exception):  # noqa: N818  # as programs call what their alarm raises
+    """What a handler of the program's raises."""
+
+
+class Handler:
+    """Three kinds of handlers: a method, a partial, and an object to be called."""
+
+    def method(self, *_: object) -> None:
+        """Raise."""
+        raise Late
+
+    def __call__(self, *_: object) -> None:
+        """Raise."""
+        raise Late
+
+
+@pytest.mark.parametrize("kind", ["method", "partial", "object"])
+def test_what_a_handler_raises_reaches_the_program(kind: str) -> None:
+    """An alarm that falls into the recorder ends the recording, and the program gets the error; ours it never gets."""
+    handler, faults = Handler(), []
+    mine = SimpleNamespace(broken=False, busy=False, torch=None, break_down=lambda: faults.append(sys.exc_info()[0]))
+    guard = functools.partial(Recorder.guard, mine)
+    before = signal.signal(
+        signal.SIGALRM,
+        {"method": handler.method, "partial": functools.partial(Handler.method, handler), "object": handler}[kind],
+    )
+    try:
+        with pytest.raises(Late):
+            guard(lambda: signal.raise_signal(signal.SIGALRM))
+        guard([].pop)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert faults == [Late, IndexError]
+
+
+def test_open_files_are_handed_on(tmp_path: Path) -> None:
+    """A file that the shell opened for the program (``<(command)``) is open there under its number."""
+    (tmp_path / "read.py").write_text("import os, sys\nprint(os.read(int(sys.argv[1]), 9))\n", encoding="utf-8")
+    reads, writes = os.pipe()
+    os.write(writes, b"from here")
+    argv = command(tmp_path / "run", [str(tmp_path / "read.py"), str(reads)])
+    done = subprocess.run(argv, env=environment(), pass_fds=[reads], capture_output=True, text=True, check=False)
+    os.close(reads)
+    os.close(writes)
+    assert done.stdout == "b'from here'\n", done.stderr

@@ -78,3 +78,18 @@ def test_the_end_is_no_sample() -> None:
     sampler.stop()
     time.sleep(0.1)
     assert not sampler.counts
+
+
+@pytest.mark.alone
+def test_sampling_goes_on_after_a_pause() -> None:
+    """Each turn has a thread of its own, which ends with it: between two nobody waits for anybody."""
+    sampler = StackSampler()
+    for _ in range(2):
+        sampler.counts.clear()
+        sampler.run(True)
+        until = time.monotonic() + 5
+        while not sampler.counts and time.monotonic() < until:
+            time.sleep(0.01)
+        assert sampler.counts
+        sampler.run(False)
+        time.sleep(0.05)

@@ -2,6 +2,7 @@
 
 import inspect
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -49,6 +50,22 @@ def is_plain(tensor: Any) -> bool:
     """Return whether a tensor has values that can be read without a subclass being told."""
     of_class = getattr(type(tensor), "__torch_dispatch__", None)
     return not tensor.is_meta and getattr(of_class, "__name__", "") == "_disabled_torch_dispatch_impl"
+
+
+def is_theirs(error: BaseException) -> bool:
+    """Return whether a handler that the program has set for a signal raised an error, which fell into code of ours."""
+    codes, link = _handlers(), error.__traceback__
+    while link is not None and link.tb_frame.f_code not in codes:
+        link = link.tb_next
+    return link is not None
+
+
+def _handlers() -> set[CodeType]:
+    """Return the code of each of the program's handlers: a function, a method, a partial, or an object to be called."""
+    found = [signal.getsignal(number) for number in signal.valid_signals()]
+    called = [getattr(one, "func", one) for one in found if callable(one)]
+    codes = [getattr(one, "__code__", None) or getattr(type(one).__call__, "__code__", None) for one in called]
+    return {code for code in codes if isinstance(code, CodeType)}
 
 
 def run_as_python(dynamo: Any) -> None:

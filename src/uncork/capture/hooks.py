@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import field
 from typing import Any
 
-from uncork.capture.apart import is_capturing, run_as_python
+from uncork.capture.apart import is_capturing, is_theirs, run_as_python
 from uncork.capture.imports import AfterImport
 from uncork.capture.recorder import Recorder
 from uncork.capture.roles import MOST_OPTIMIZERS, Roles
@@ -279,8 +279,10 @@ class Outermost:
         """Return the name of a module's region, or None after a fault of ours."""
         try:
             return self._recorder.regions.name(module)
-        except Exception:
+        except Exception as error:
             self._recorder.break_down()
+            if is_theirs(error):
+                raise
             return None
 
     def _entered(self, module: Any) -> None:

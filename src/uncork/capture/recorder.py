@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from uncork.capture import settings
-from uncork.capture.apart import apart
+from uncork.capture.apart import apart, is_theirs
 from uncork.capture.journal import Journal
 from uncork.capture.memory_history import MemoryHistory
 from uncork.capture.observer import Observer
@@ -72,8 +72,10 @@ class Recorder:
         try:
             with apart(self.torch):
                 what()
-        except Exception:
-            self.break_down()
+        except Exception as error:
+            self.break_down()  # also where a handler of the program's fell into us: what it left half done could crash
+            if is_theirs(error):
+                raise
         finally:
             self.busy = outer
 

@@ -31,9 +31,9 @@ class StackSampler:
         self.counts: Counter[tuple[str, int, str]] = Counter()
         self.moments: list[tuple[int, tuple[str, int, str]]] = []
         self.active = True
-        self._running = threading.Event()
         self._keeps_moments = False
-        self._alive = False
+        self._turn = 0  # no event: a handler that raises, or ends the program, inside of one would leave its lock taken
+        self._running = 0
         self._watched: int | None = None
         self._path: Path | None = None
 
@@ -45,19 +45,17 @@ class StackSampler:
             moments: Keep each sample with its time instead of counting it.
         """
         self._keeps_moments = moments
-        if on:
-            self._running.set()
-        else:
-            self._running.clear()
-        if on and not self._alive:
-            self._alive = True
+        if not on:
+            self.stop()
+        elif not self._running:
+            self._turn += 1
+            self._running = self._turn
             self._watched = threading.get_ident()
-            _thread.start_new_thread(self._loop, ())
+            _thread.start_new_thread(self._loop, (self._turn,))
 
     def stop(self) -> None:
         """End the thread."""
-        self._alive = False
-        self._running.set()
+        self._running = 0
 
     def write_often_to(self, path: Path) -> None:
         """Write the counts to a file every few seconds, for a process that may be killed."""
@@ -78,20 +76,19 @@ class StackSampler:
         ]
         write_json(path, rows)
 
-    def _loop(self) -> None:
+    def _loop(self, turn: int) -> None:
         """Sample until told to stop; never raises, whatever the interpreter is doing."""
         taken = 0
         try:
-            while self._alive:
-                self._running.wait()
+            while self._running == turn:
                 time.sleep(MOMENT_S if self._keeps_moments else PERIOD_S)
-                if self._alive and self._running.is_set() and self.active:
+                if self._running == turn and self.active:
                     self._take()
                     taken += 1
                     if self._path is not None and taken % WRITE_EVERY == 0:
                         self.write(self._path, "worker")
         except Exception:
-            self._alive = False
+            self._running = 0
 
     def _take(self) -> None:
         frame = sys._current_frames().get(self._watched or 0)

@@ -173,7 +173,8 @@ def _watch(
 ) -> tuple[int, int, bool]:
     """Run the command to its end; return its code (negative for a signal), its id, and whether our limit ended it."""
     with Relay() as relay:
-        child = subprocess.Popen(command, env=environment_for(folder, options))  # noqa: S603  # the user's own command
+        # Open files are handed on, as a shell hands on those of `<(command)`; Python opens none of ours for children.
+        child = subprocess.Popen(command, env=environment_for(folder, options), close_fds=False)  # noqa: S603  # theirs
         relay.attach(child.pid)
         sampler: HostSampler | None = None
         if samples:

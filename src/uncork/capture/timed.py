@@ -6,6 +6,7 @@ A thread beside the program asks the interpreter to run a callback on the main t
 
 import _thread
 import ctypes
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -85,7 +86,10 @@ class TimedWindows:
             is_free = torch._C._current_graph_task_id() < 0 and not is_capturing(torch)
             if not self._recorder.busy and self._is_needed() and is_free:
                 self._recorder.guard(self._stop if self._open else self._start)
-        except BaseException:  # a Ctrl-C that fell into this callback belongs to the program
+        except Exception as theirs:  # what a handler of the program's raised in this callback belongs to the program
+            main = ctypes.c_ulong(threading.main_thread().ident or 0)
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(main, ctypes.py_object(type(theirs)))
+        except BaseException:  # and so does a Ctrl-C
             _thread.interrupt_main()
         self._turned = True
         return 0
