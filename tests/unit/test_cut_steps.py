@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from tests.unit.test_quality import SOUND, found
 from uncork.findings import Bottleneck
 from uncork.pipeline import analyze_recordings
@@ -33,3 +35,12 @@ def test_a_step_that_was_cut_before_its_batch_came_carries_no_verdict() -> None:
     assert "starved" in {one.rule for one in cut.not_assessed if "whole_step" in one.missing}
     assert not [one for one in cut.findings if one.share]
     assert seen.verdict.summary.id != "verdict.undetermined.step-cut"
+
+
+@pytest.mark.parametrize(("notes", "words"), [(("window-cut",), "smaller batch"), ((), "make more steps")])
+def test_one_step_beside_one_that_was_cut_is_not_for_want_of_steps(notes: tuple[str, ...], words: str) -> None:
+    """The program made more; the second was too large, and more of them would be too."""
+    (one,) = sketch(SOUND.replace("steps 4", "steps 1"))
+    report = analyze_recordings([replace(one, format="run", run=RunInfo(notes=notes, steps_seen=40))])
+    (issue,) = (told for told in report.quality if told.id == "too-short")
+    assert words in report.how_to_mend(issue, "en")
