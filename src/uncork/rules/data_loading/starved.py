@@ -10,6 +10,7 @@ from uncork.measure.step_ledger import StepLedger
 from uncork.rules.loading import cheaper_item
 from uncork.rules.rule import rule
 from uncork.rules.worth import NOTABLE_SHARE, charge, sure
+from uncork.units import format_share
 
 LOW_BUSY_SHARE = 0.3
 """The article's sign of a starved device (requirement R3.3)."""
@@ -62,6 +63,6 @@ def starved(
             "wait_ns": wait.mean_ns,
             "workers": workers,
             "where": top.where if top else where(place) or "Dataset.__getitem__",
-            "where_share": top.share if top else 1.0,
+            "most": f"{top.where}, {format_share(top.share)}" if top else "@unknown.place",
         },
     )

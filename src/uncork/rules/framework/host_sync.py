@@ -50,7 +50,7 @@ def host_sync(syncs: Ranks[Syncs], ledgers: Ranks[StepLedger]) -> Cost | None:
             "op": site.op,
             "calls": max(round(site.calls), 1),
             "idle_ns": site.idle_ns,
-            "where": where(site.location) or site.op,
+            "where": place if (place := where(site.location)) != site.op else "@unknown.place",
         },
     )
 
