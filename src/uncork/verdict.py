@@ -56,7 +56,8 @@ IDLE_CLASSES = frozenset({Bottleneck.DATA_LOADING, Bottleneck.FRAMEWORK})
 
 CROWDED = 0.8
 """On the CPU itself, operators of a crowded machine wait for their threads' turn, and small ones look like work. As
-much again where the loader's workers are in that crowd: what operators seem to take may be what the workers do."""
+much again where the loader's workers are in that crowd: what operators seem to take may be what the workers do. Where
+they are counted as taking cores, they take caches and halves of cores, too: CPU time is longer by a tenth and more."""
 WORKERS_BUSY = 0.5
 """Workers that make batches half of their time take part in it."""
 UNLINKED = 0.25
@@ -300,6 +301,9 @@ def _confidence(job: Job, share: float, quality: Sequence[Quality]) -> float:
             sure *= UNDISTURBED * (1 - (one.share_affected or 0.0))
         if one.id == "no-launch-links" and CLASSES[top] in IDLE_CLASSES:
             sure *= 1 - UNLINKED * (one.share_affected or 0.0)
+    taken = max(one.share("core_wait") for one in job.ledgers)
+    if taken > WORTH_SHARE and CLASSES[top] is not Bottleneck.DATA_LOADING:
+        sure *= CROWDED
     alone = len(job.ledgers) == 1 or any(one.id == "missing-ranks" for one in quality)
     alone |= job.late is not None and bool(job.late.ranks) and job.excess is None
     if alone and CLASSES[top] is Bottleneck.COMMUNICATION:

@@ -184,6 +184,13 @@ def test_communication_seen_by_one_rank_is_never_sure() -> None:
     assert verdict(*[{"comm": 90, "gemm": 10}] * 4).confidence < 0.85
 
 
+def test_workers_that_take_cores_make_work_look_longer_than_it_is() -> None:
+    """Beside a tenth of waiting for their cores, compute is less sure than beside a tenth of waiting for data."""
+    alike, crowded = ([{"compute": 70, cause: 10}] * 3 for cause in ("data_loading", "core_wait"))
+    sure = verdict(*alike, on_device=False).confidence
+    assert verdict(*crowded, on_device=False).confidence == pytest.approx(0.8 * sure)
+
+
 def test_without_a_timeline_findings_speak() -> None:
     """A memory snapshot's finding gives the class; nothing found is nothing known."""
     held = Finding("near-capacity", Bottleneck.MEMORY, 0, 0.0, Gain(0.0, 0.0), 0.8)
