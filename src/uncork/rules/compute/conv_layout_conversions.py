@@ -4,6 +4,7 @@ from uncork.findings import Cost, Evidence, Gain, Location
 from uncork.measure import Ranks
 from uncork.measure.convolutions import Convolutions
 from uncork.measure.step_ledger import StepLedger
+from uncork.rules.kernel_names import short
 from uncork.rules.rule import rule
 from uncork.rules.worth import charge, sure
 
@@ -34,7 +35,7 @@ def conv_layout_conversions(convolutions: Ranks[Convolutions], ledgers: Ranks[St
         ),
         advice=("model", "mixed-layouts") if convs.channels_last else ("channels-last", "mixed-layouts"),
         params={
-            "kernel": convs.layout_kernel,
+            "kernel": short(convs.layout_kernel),
             "conv_ns": convs.conv_ns,
             "where": largest.where if largest else "@unknown.place",
         },

@@ -4,6 +4,7 @@ from uncork.findings import Cost, Evidence, Gain, Location
 from uncork.measure import Ranks
 from uncork.measure.precision import Precision
 from uncork.measure.step_ledger import StepLedger
+from uncork.rules.kernel_names import short
 from uncork.rules.rule import rule
 from uncork.rules.worth import NOTABLE_SHARE, charge, sure
 
@@ -34,6 +35,6 @@ def fp32_matmul_without_tf32(precisions: Ranks[Precision], ledgers: Ranks[StepLe
             "op": largest.name if largest else "gemm",
             "where": largest.where if largest else "@unknown.place",
             "sizes": largest.sizes_text if largest else "@unknown.not_recorded",
-            "kernel": largest.kernel if largest else "sgemm",
+            "kernel": short(largest.kernel) if largest else "sgemm",
         },
     )

@@ -4,6 +4,7 @@ from uncork.findings import Cost, Evidence, Gain
 from uncork.measure import MissingEvidence, Ranks
 from uncork.measure.slow_kernels import FAR_UNDER_SHARE, SlowKernels
 from uncork.measure.step_ledger import StepLedger
+from uncork.rules.kernel_names import short
 from uncork.rules.rule import rule
 from uncork.rules.worth import NOTABLE_SHARE, charge, sure
 
@@ -37,7 +38,7 @@ def naive_kernel(slows: Ranks[SlowKernels], ledgers: Ranks[StepLedger]) -> Cost 
         evidence=tuple(evidence),
         advice=("retune", "sizes", "fewer-bits") if first.naive else ("sizes", "retune", "fewer-bits"),
         params={
-            "op": operator.name, "kernel": operator.kernel or operator.name, "where": operator.where,
+            "op": operator.name, "kernel": short(operator.kernel or operator.name), "where": operator.where,
             "sizes": operator.sizes_text,
         },
     )  # fmt: skip

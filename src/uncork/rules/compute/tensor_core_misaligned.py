@@ -5,6 +5,7 @@ from uncork.measure import Ranks
 from uncork.measure.operator import Operator
 from uncork.measure.precision import Precision
 from uncork.measure.step_ledger import StepLedger
+from uncork.rules.kernel_names import short
 from uncork.rules.rule import rule
 from uncork.rules.worth import charge, sure
 
@@ -35,7 +36,7 @@ def tensor_core_misaligned(precisions: Ranks[Precision], ledgers: Ranks[StepLedg
             *(Evidence("odd_side", float(side), "count") for side in odd[:2]),
         ),
         params={
-            "kernel": precision.misaligned_kernel,
+            "kernel": short(precision.misaligned_kernel),
             "op": largest.name if largest else "gemm",
             "sizes": largest.sizes_text if largest else "@unknown.not_recorded",
             "where": largest.where if largest else "@unknown.place",
