@@ -167,12 +167,13 @@ def test_usage_errors_exit_2(capsys):
     assert "PATH" in fails_in_one_line(capsys, "analyze")
 
 
-def test_the_bare_command_shows_where_to_start(capsys):
-    """Who types `uncork` alone asks for help; a script that lost its verb still fails."""
+@pytest.mark.parametrize(("words", "told"), [([], "start here:"), (["--lang", "zh"], "从这里开始")])
+def test_the_bare_command_shows_where_to_start(capsys, words, told):
+    """Who types `uncork` alone asks for help, in a language at most; a script that lost its verb still fails."""
     with pytest.raises(SystemExit) as caught:
-        main([])
+        main(words)
     assert caught.value.code == 2
-    assert "start here:" in capsys.readouterr().err
+    assert told in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words", [["rules"], ["run", "--help"]])

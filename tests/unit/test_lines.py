@@ -115,3 +115,10 @@ def test_a_narrow_snapshot_cuts_places_not_sizes() -> None:
     text = renderers()["terminal"](analyze_recordings(sketch(HOLDERS)), Options(width=40))
     assert max(map(cell_len, text.splitlines())) <= 40
     assert sum("3.00 GiB" in line for line in text.splitlines()) >= 2
+
+
+@pytest.mark.parametrize(("lang", "between"), [("en", "in all: 1. Record"), ("zh", "总数：1。请")])
+def test_sentences_stand_apart_as_the_language_has_it(lang: str, between: str) -> None:
+    """What to do follows the warning: after a blank in English, at once after a Chinese stop."""
+    report = analyze_recordings(sketch("steps 1 x 10ms\n  main 0ms..9ms aten::mm"))
+    assert between in renderers()["terminal"](report, Options(lang=lang, width=300))

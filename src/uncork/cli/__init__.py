@@ -31,7 +31,7 @@ def parser(verbs: Sequence[str] = VERBS, lang: str = "en") -> Parser:
     top = Parser(prog="uncork", description=told("help.about"), epilog=told("help.start"))
     top.add_argument("--version", action="version", version=f"uncork {__version__}", help=told("help.version"))
     add_language(top, told)
-    subparsers = top.add_subparsers(dest="verb", metavar="VERB", required=True)
+    subparsers = top.add_subparsers(dest="verb", metavar="VERB")
     for verb in verbs:
         import_module(f"uncork.cli.{verb}").add(subparsers, told)
     return top
@@ -50,9 +50,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         verbs = [verb] if verb in VERBS else VERBS
         arguments.lang = asked_language(words, parser(verbs))
         taken = parser(verbs, language(arguments))
-        if not words:
+        if taken.parse_args(words, arguments).verb is None:
             taken.exit(2, taken.format_help())
-        taken.parse_args(words, arguments)
         code: int = arguments.act(arguments)
         sys.stdout.flush()
     except UncorkError as fault:

@@ -138,7 +138,8 @@ def _quality(report: Report, options: Options) -> Iterator[RenderableType]:
             continue
         text = Text("! ", style="bold yellow")
         text.append(say(options.lang, f"quality.{issue.id}", issue.params), style="yellow")
-        text.append(" " + report.how_to_mend(issue, options.lang), style="dim")
+        gap = "" if text.plain.endswith("。") else " "  # a Chinese stop is as wide as a stop and a space
+        text.append(gap + report.how_to_mend(issue, options.lang), style="dim")
         yield text
     for note in notes(report, options.lang):
         yield Text(f"· {note}", style="dim")
