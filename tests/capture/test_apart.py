@@ -129,6 +129,24 @@ def test_room_for_nested_modules_is_made_once_for_each_limit() -> None:
     assert seen == [2 * found, 2 * (found + 500), 2 * found, 2 * (found + 500), 2 * found, 2 * found]
 
 
+def test_the_highest_limit_of_nested_calls_stays() -> None:
+    """A program that allows all that Python takes is given no more: twice as much would be an error of ours."""
+    recorder = SimpleNamespace(guard=lambda _: None, regions=SimpleNamespace(on=False))
+    profiler = SimpleNamespace(_RecordFunctionFast=None)
+    torch_like = SimpleNamespace(_C=SimpleNamespace(_profiler=profiler))
+    found = sys.getrecursionlimit()
+
+    def call(below: int) -> int:
+        return outermost(below - 1, (), {}) if below else sys.getrecursionlimit()
+
+    outermost = Outermost(SimpleNamespace(torch=torch_like, recorder=recorder), call)
+    try:
+        sys.setrecursionlimit(2**31 - 1)
+        assert outermost(40, (), {}) == 2**31 - 1
+    finally:
+        sys.setrecursionlimit(found)
+
+
 @pytest.mark.parametrize(("captures", "waits"), [(False, 1), (True, 0)])
 def test_a_trace_that_ends_while_a_graph_is_captured_waits_for_no_device(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, captures: bool, waits: int

@@ -21,6 +21,8 @@ from uncork.records import dataclass
 
 NESTED = 32
 """Modules called inside each other that few models reach: those that call themselves, along a tree say, do."""
+MOST_CALLS = 2**31 - 1
+"""What Python takes at most for a recursion limit; some programs set just that."""
 
 
 class Depth(threading.local):
@@ -257,8 +259,9 @@ class Outermost:
         elif self._depth.value == NESTED and (limit := sys.getrecursionlimit()) not in self._rooms:
             # A call takes four of what Python allows; ours add one to four. A limit of ours may come back: programs
             # that set one for a while restore what they found.
-            self._rooms.add(2 * limit)
-            sys.setrecursionlimit(2 * limit)
+            room = min(2 * limit, MOST_CALLS)
+            self._rooms.add(room)
+            sys.setrecursionlimit(room)
         self._depth.value += 1
         try:
             if self._recorder.regions.on:
