@@ -398,7 +398,8 @@ def test_archives_without_one_trace_are_told(tmp_path: Path, members: tuple[str,
 @pytest.mark.parametrize("factor", [1e-3, 1e-6])
 def test_times_in_ms_or_s_are_refused(tmp_path: Path, factor: float) -> None:
     """Operators of 2 µs whose times were written in ms or s would take 2 ns or none, which no operator does."""
-    document = [slice_of("aten::mm", "cpu_op", 9_000_000.5 + 10 * i, 2 * factor) for i in range(30)]
+    took_us = [2.0] * 30 + [9000.0]
+    document = [slice_of("aten::mm", "cpu_op", 9_000_000.5 + 10 * i, took_us[i] * factor) for i in range(31)]
     with pytest.raises(UnreadableError, match="not in microseconds"):
         recordings_of(tmp_path, document)
 
@@ -407,6 +408,17 @@ def test_short_times_in_whole_microseconds_are_read(tmp_path: Path) -> None:
     """Old versions cut what is below 1 µs to 0: that is no other unit."""
     document = [slice_of("aten::view", "cpu_op", 9_000_000 + 10 * i, i % 2) for i in range(60)]
     assert len(events_of(tmp_path, document)) == 60
+    document = [slice_of("aten::view", "cpu_op", 9_000_000.5 + 10 * i, 0) for i in range(60)]
+    assert len(events_of(tmp_path, document)) == 60
+
+
+def test_times_that_lost_their_digits_are_refused(tmp_path: Path) -> None:
+    """A spreadsheet's 1.71219E+15 is the same for all events of a minute: no order is left to judge."""
+    document = [slice_of("aten::mm", "cpu_op", 1.71219e15, 5 + i) for i in range(30)]
+    with pytest.raises(UnreadableError, match="begin at the same time"):
+        recordings_of(tmp_path, document)
+    document += [slice_of("aten::mm", "cpu_op", 1.71219e15 + 10 * i, 5) for i in range(1, 40)]
+    assert len(events_of(tmp_path, document)) == 69
 
 
 @pytest.mark.parametrize("time", ["12 us", "1,5", "twelve"])

@@ -26,6 +26,7 @@ _SHORTEST_NS = ((Kind.CPU_OP, 100), (Kind.KERNEL, 300))
 """Half of all operators take longer than this, and half of all kernels (dispatching takes over 100 ns, the emptiest
 kernel 700; the shortest medians in 120 real traces: 270 and 1,760). Times in ms or s, read as µs, do not."""
 _ENOUGH_TO_TELL = 20
+_SAMPLE = 1000
 _UNITRACE = re.compile(r"(?:RANK \d+ )?(?:HOST|DEVICE)<")
 """How Intel's unitrace names processes; it writes its calls as PyTorch's operators are written."""
 _PYTORCH = (
@@ -55,7 +56,8 @@ def read(path: Path, progress: Progress | None = None) -> list[Recording]:
     scanned = scan_file(path, progress)
     table, repairs = assemble(scanned)
     _refuse_empty(table, scanned, path)
-    _refuse_unit(table, path, whole_numbers=scanned.whole_numbers)
+    _refuse_unit(table, path)
+    _refuse_equal(table, path)
     _refuse_mixed(table, path)
     form = _format(table, scanned.header)
     if form == "ascend":
@@ -99,14 +101,25 @@ def _refuse_empty(table: EventTable, scanned: Scanned, path: Path) -> None:
     raise UnreadableError("trace_empty" if is_empty else "trace_of_another_tool", path=path)
 
 
-def _refuse_unit(table: EventTable, path: Path, *, whole_numbers: bool) -> None:
+def _refuse_unit(table: EventTable, path: Path) -> None:
     """Stop where times are shorter than anything takes: they were written in ms or s, and digits are lost."""
     for kind, least_ns in _SHORTEST_NS:
         took_ns = table.dur_ns[table.of_kind(kind)]
-        if whole_numbers:  # 0 is what is left of less than 1 µs
-            took_ns = took_ns[took_ns > 0]
-        if len(took_ns) >= _ENOUGH_TO_TELL and (usual_ns := median(took_ns)) < least_ns:
-            raise UnreadableError("times_too_short", path=path, usual_ns=int(usual_ns))
+        count = len(took_ns)
+        took_ns = took_ns[took_ns > 0]  # 0 is also what old versions leave of less than 1 µs
+        few = 0 < len(took_ns) < _ENOUGH_TO_TELL <= count
+        if few or len(took_ns) >= _ENOUGH_TO_TELL:
+            usual_ns = took_ns.max() if few else median(took_ns)
+            if usual_ns < least_ns:
+                raise UnreadableError("times_too_short", path=path, usual_ns=int(usual_ns))
+
+
+def _refuse_equal(table: EventTable, path: Path) -> None:
+    """Stop where most things begin at one time, as where times went through a spreadsheet or a 32-bit number."""
+    rows = np.flatnonzero(table.of_kind(*_PYTORCH) & (table.dur_ns > 0))
+    some = table.ts_ns[rows[:: max(1, len(rows) // _SAMPLE)]]
+    if len(some) >= _ENOUGH_TO_TELL and 2 * np.unique(some, return_counts=True)[1].max() > len(some):
+        raise UnreadableError("times_equal", path=path)
 
 
 def _is_profilers_own(name: str) -> bool:
