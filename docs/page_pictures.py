@@ -19,6 +19,7 @@ from uncork.testing import sketch
 
 FOLDER = Path(__file__).parent / "report"
 COLOURS = 160
+"""By coverage: a median cut gives small swatches the colour of a large neighbour, and colours mean something here."""
 WIDTH, HEIGHT = 1280, 860
 # (file, page, theme, place); each in both languages
 PICTURES = (
@@ -193,7 +194,9 @@ def _sheet(browser: Browser, page: Path, name: str, lang: str) -> None:
         tile = Image.open(BytesIO(tab.screenshot())).convert("RGB").resize((wide, tall), Image.Resampling.LANCZOS)
         sheet.paste(tile, (number % 2 * (wide + 8), number // 2 * (tall + 8)))
     context.close()
-    sheet.quantize(COLOURS // 2).save(FOLDER / f"{name}{'.zh' if lang == 'zh' else ''}.png", optimize=True)
+    sheet.quantize(COLOURS, Image.Quantize.MAXCOVERAGE).save(
+        FOLDER / f"{name}{'.zh' if lang == 'zh' else ''}.png", optimize=True
+    )
 
 
 def _draw(browser: Browser, page: Path, picture: tuple[str, str, str, str]) -> None:
@@ -215,7 +218,7 @@ def _draw(browser: Browser, page: Path, picture: tuple[str, str, str, str]) -> N
     clip = {"x": 0, "y": top, "width": WIDTH, "height": bottom - top}
     tab.screenshot(path=target, full_page=True, clip=clip)
     context.close()
-    Image.open(target).convert("RGB").quantize(COLOURS).save(target, optimize=True)
+    Image.open(target).convert("RGB").quantize(COLOURS, Image.Quantize.MAXCOVERAGE).save(target, optimize=True)
 
 
 if __name__ == "__main__":
