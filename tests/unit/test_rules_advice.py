@@ -358,7 +358,7 @@ def test_no_share_and_no_place_is_said_of_what_the_recording_does_not_tell():
             "cutlass::Kernel2<cutlass_80_simt_sgemm_nn_align1>",
         ),
         (
-            "void cudnn::ops::nchwToNhwcKernel<float, float, float, float, float, (cudnnDataType_t)2>(p<float>, f (*)(int))",
+            "void cudnn::ops::nchwToNhwcKernel<float, float, float, float, (cudnnDataType_t)2>(p<float>, f (*)(int))",
             "cudnn::ops::nchwToNhwcKernel<…>",
         ),
         (
