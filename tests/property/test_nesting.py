@@ -1,11 +1,15 @@
 """Nesting: the compiled sweep and the portable one say the same about any slices, sound or broken."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uncork.nesting import portable_levels
+from uncork.nesting import nest, portable_levels
+from uncork.readers.kineto import read
 
 levels = pytest.importorskip("uncork.levels", reason="the compiled sweep is not built here").levels
 
@@ -42,3 +46,20 @@ def test_a_known_nest() -> None:
     track, start, end = columns([(0, 0, 100), (0, 10, 20), (0, 40, 50), (0, 45, 5), (1, 45, 5)])
     parent, depth = levels(track, start, end)
     assert (parent.tolist(), depth.tolist()) == ([-1, 0, 0, 2, -1], [0, 1, 1, 2, 0])
+
+
+def test_what_begins_at_once_nests_by_length_then_by_number(tmp_path: Path) -> None:
+    """Of whole microseconds many are equal: the longer holds the shorter, then the earlier begun (``Ev Idx``)."""
+    written = [("inner", 5, 3), ("outer", 9, 7), ("middle", 5, 2), ("root", 9, 1)]  # name, duration, number
+    events = [
+        {"ph": "X", "cat": "cpu_op", "name": name, "pid": 1, "tid": 1, "ts": 40, "dur": dur, "args": {"Ev Idx": number}}
+        for name, dur, number in written
+    ]
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps(events))
+    table = read(path)[0].events
+    assert table is not None
+    slices = nest(table, np.arange(4))
+    assert table.names(slices.row) == ["root", "outer", "middle", "inner"]
+    assert slices.parent.tolist() == [-1, 0, 1, 2]
+    assert slices.self_ns.tolist() == [0, 4000, 0, 5000]

@@ -135,3 +135,30 @@ def test_processes_hear_no_ctrl_c_from_their_first_moment(paths: list[Path]) -> 
     """A signal that falls into their start would print a traceback; the first process ends them."""
     out, err = program("hears_ctrl_c", paths).communicate(timeout=60)
     assert (out.strip(), err) == (b"[False, False, False]", b"")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="terminals are others there")
+def test_a_bar_stands_in_a_terminal_alone(tmp_path: Path) -> None:
+    """While a file is read a terminal shows how far it is, and is clean afterwards; a pipe gets nothing."""
+    import pty
+
+    path = tmp_path / "trace.json"
+    event = '{"ph":"X","cat":"cpu_op","name":"aten::mm","pid":1,"tid":1,"ts":%d,"dur":5}'
+    path.write_text(f"[{','.join(event % (10 * place) for place in range(60_000))}]")
+    command = [sys.executable, "-m", "uncork", "analyze", str(path)]
+    ours, theirs = pty.openpty()
+    plain = {key: value for key, value in os.environ.items() if key not in {"CI", "NO_COLOR"}} | {"TERM": "xterm"}
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=theirs, env=plain) as shown:
+        os.close(theirs)
+        seen = b""
+        try:
+            while piece := os.read(ours, 65536):
+                seen += piece
+        except OSError:  # how Linux says that the other end is closed
+            pass
+    os.close(ours)
+    assert shown.returncode == 0
+    assert b"trace.json, MB" in seen
+    assert seen.count(b"\x1b[2K") > 1  # each line is wiped before the next, the last one too
+    piped = subprocess.run(command, capture_output=True, check=True)
+    assert piped.stderr == b""
