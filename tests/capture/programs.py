@@ -38,6 +38,17 @@ def many_forwards():
         print("updates", made)
 
 
+def ends_inside():
+    """Make so many steps, then fail in the midst of another."""
+    model = nn.Linear(8, 3)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(int(sys.argv[2])):
+        model(torch.ones(4, 8)).sum().backward()
+        optimizer.step()
+    model(torch.ones(4, 8)).sum().backward()
+    raise SystemExit(3)
+
+
 def own_profiler():
     """Train with a profiler of one's own around the loop, then without."""
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as mine:

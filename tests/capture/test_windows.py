@@ -217,6 +217,16 @@ def test_forwards_before_a_training_end_no_program(tmp_path: Path) -> None:
     assert (run.out, run.told(0)["step_rule"]) == ("updates 10\n", "optimizer")
 
 
+@pytest.mark.parametrize("steps", [8, 9])
+def test_a_step_that_the_end_cuts_is_no_step(tmp_path: Path, steps: int) -> None:
+    """The light window begins after the seventh update, and the program ends inside a step: whole ones alone count."""
+    run = record(tmp_path / "run", [PROGRAMS, "ends_inside", str(steps)], cwd=HERE)
+    light = next(one for one in run.told(0)["windows"] if one["name"] == "light")
+    names = names_in(run, "light")
+    marks = sum(count for name, count in names.items() if name.startswith("ProfilerStep#"))
+    assert (len(light["step_ns"]), marks, names["uncork: between steps"]) == (steps - 7, steps - 7, 1)
+
+
 def test_a_late_optimiser_costs_no_window(tmp_path: Path) -> None:
     """What looks like another loop at the very end is too short to replace what was recorded of the first."""
     run = record(tmp_path / "run", [PROGRAMS, "afterthought"], cwd=HERE)

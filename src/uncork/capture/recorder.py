@@ -130,6 +130,8 @@ class Recorder:
         if not self.broken and self.finder.step_is_open and self._begun_ns is not None and self.is_on_thread():
             self.finder.seen += 1
             self._note_step(self._begun_ns, self._last_signal_ns, None)
+        elif self.is_on_thread():
+            self.observer.marks.strike()  # the program ends inside a step, or after the last one
         self.observer.end()
         self.spans.flush()
         self.observer.sampler.stop()
