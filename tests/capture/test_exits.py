@@ -6,12 +6,13 @@ import subprocess
 import sys
 import traceback
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from tests.capture.runs import Run, command, environment, plain, record
 from uncork import readers
-from uncork.capture.inside import without_our_frames
+from uncork.capture.inside import OUR_FILES, theirs_of, without_our_frames
 from uncork.capture.options import CaptureOptions, Orders
 from uncork.capture.recorder import Recorder
 
@@ -82,6 +83,68 @@ def test_tracebacks_show_no_frame_of_ours(tmp_path: Path, way: str) -> None:
     alone = plain([PROGRAM, way], cwd=HERE)
     assert "Traceback" in alone.stderr
     assert (watched.err, watched.code) == (alone.stderr, alone.returncode)
+
+
+PRINTS = """
+import logging, sys, traceback, torch
+
+class Bad(torch.nn.Module):
+    def forward(self, given):
+        print("".join(traceback.format_stack()), flush=True)
+        raise ValueError(given)
+
+class Rows(torch.utils.data.Dataset):
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, row):
+        raise KeyError(row)
+
+def update():
+    print("".join(traceback.format_stack()), flush=True)
+    return torch.ones(1)
+
+logging.basicConfig(stream=sys.stdout)
+try:
+    Bad()(3)
+except ValueError:
+    logging.exception("forward")
+    traceback.print_exc()
+for workers in (0, 1):
+    try:
+        next(iter(torch.utils.data.DataLoader(Rows(), 2, num_workers=workers)))
+    except KeyError as error:
+        print(traceback.format_exc(), traceback.extract_tb(error.__traceback__))
+torch.optim.SGD([torch.ones(1, requires_grad=True)]).step(update)
+"""
+
+
+def test_what_the_program_prints_of_stacks_shows_no_frame_of_ours(tmp_path: Path) -> None:
+    """Tracebacks and stacks that it prints or logs itself are those of a plain run."""
+    (tmp_path / "prints.py").write_text(PRINTS, encoding="utf-8")
+    watched = record(tmp_path / "run", ["prints.py"], cwd=tmp_path)
+    alone = plain(["prints.py"], cwd=tmp_path)
+    assert alone.stdout.count("Traceback") >= 3
+    assert watched.out == alone.stdout
+    assert alone.stderr in watched.err
+
+
+@pytest.mark.parametrize(
+    ("stack", "shown"),
+    [
+        ("main ours torch", "main torch"),
+        ("ours torch ours forward", "torch forward"),
+        ("main ours guard ours torch", "main guard ours torch"),
+        ("torch ours", "torch ours"),
+    ],
+)
+def test_frames_of_ours_are_shown_in_faults_of_ours_alone(stack: str, shown: str) -> None:
+    """Above frames of others they are left out; what lies below the guard, or fails in ours itself, is told whole."""
+    frames = []
+    for name in stack.split():
+        file = OUR_FILES + "hooks.py" if name in ("ours", "guard") else f"{name}.py"
+        frames.append((SimpleNamespace(f_code=SimpleNamespace(co_filename=file, co_name=name)), 1))
+    assert " ".join(frame.f_code.co_name for frame, _ in theirs_of(frames)) == shown
 
 
 def test_a_ctrl_c_that_falls_into_us_points_at_the_programs_line(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import atexit
 import contextlib
+import functools
 import os
 import sys
 import threading
@@ -13,6 +14,8 @@ from uncork.capture.imports import AfterImport
 from uncork.capture.options import ENVIRONMENT, Orders
 
 OUR_FILES = os.path.dirname(os.path.abspath(__file__)) + os.sep
+BORDERS = ("guard", "_torch_is_there", "_finish", "_name")
+"""Functions of ours below which what fails is a fault of ours."""
 ENTERED = "entered"
 """Empty file of the run folder: a Python process of the program has let the recorder in."""
 TORCH_FOUND = "torch.json"
@@ -173,6 +176,7 @@ def _watch_the_end() -> None:
         show_in_thread(told)
 
     threading.excepthook = thread_excepthook
+    _tell_no_frame_of_ours()
 
 
 def without_our_frames(error: BaseException, trace: Any) -> Any:
@@ -193,6 +197,38 @@ def without_our_frames(error: BaseException, trace: Any) -> Any:
         if origin is not None and origin.__traceback__ is not None:
             without_our_frames(origin, origin.__traceback__)
     return cleaned
+
+
+def _tell_no_frame_of_ours() -> None:
+    """Keep our frames out of the stacks and tracebacks that the program prints or logs."""
+    import traceback  # not before the program runs: torch has imported it
+
+    summary: Any = traceback.StackSummary
+    name = "_extract_from_extended_frame_gen"  # what all of `traceback` goes through, since Python 3.11
+    name = name if hasattr(summary, name) else "extract"
+    original = getattr(summary, name).__func__
+
+    def extract(kind: Any, frames: Any, **options: Any) -> Any:
+        return original(kind, iter(theirs_of(list(frames))), **options)
+
+    of_class: Any = functools.wraps(original)(extract)
+    setattr(summary, name, classmethod(of_class))
+
+
+def theirs_of(frames: list[Any]) -> list[Any]:
+    """Return the frames of a stack, outermost first, without ours above others; a fault of our own is told whole."""
+    kept: list[Any] = []
+    ours: list[Any] = []
+    for place, (frame, *_) in enumerate(frames):
+        code = frame.f_code
+        if not code.co_filename.startswith(OUR_FILES):
+            kept.append(frames[place])
+            ours = []
+        elif code.co_name in BORDERS:
+            return kept + frames[place:]
+        else:
+            ours.append(frames[place])
+    return kept + ours
 
 
 def _links(trace: Any) -> list[Any]:

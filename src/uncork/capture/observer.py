@@ -55,6 +55,9 @@ class Observer:
         except Unavailable as reason:
             journal.note(reason.note)
             return False
+        except BaseException:  # a handler of the program's may raise anywhere
+            probe.discard()
+            raise
         if probe.goes_without:
             journal.note(probe.goes_without)
         self.probe = probe
