@@ -18,6 +18,7 @@ CELL = 12.2
 """Width of a character in rich's pictures."""
 FONT = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
 TEXT = re.compile(r'(<text [^>]*?x="([\d.]+)"[^>]*?textLength=")([\d.]+)("[^>]*>)([^<]*)(</text>)')
+RUN = re.compile(r"[\u2e80-\uffff]+|[^\u2e80-\uffff]+")
 BACKGROUND = re.compile(r'(<rect [^>]*?x="([\d.]+)"[^>]*?width=")([\d.]+)(")')
 
 
@@ -32,9 +33,15 @@ def picture(run: Path, lang: str) -> str:
     widths: dict[tuple[str, str], str] = {}
 
     def widen(found: "re.Match[str]") -> str:
-        wide = f"{CELL * cell_len(html.unescape(found[5])):g}"
-        widths[found[2], found[3]] = wide
-        return f"{found[1]}{wide}{found[4]}{found[5]}{found[6]}"
+        text, begin, runs = html.unescape(found[5]), float(found[2]), []
+        widths[found[2], found[3]] = f"{CELL * cell_len(text):g}"
+        # Each run of wide or of narrow characters has its own place: then columns stand below each other.
+        for part in RUN.findall(text):
+            head = found[1].replace(f'x="{found[2]}"', f'x="{begin:g}"', 1)
+            spelt = html.escape(part).replace("\xa0", "&#160;")
+            runs.append(f"{head}{CELL * cell_len(part):g}{found[4]}{spelt}{found[6]}")
+            begin += CELL * cell_len(part)
+        return "".join(runs)
 
     svg = TEXT.sub(widen, svg)
     return BACKGROUND.sub(lambda found: f"{found[1]}{widths.get((found[2], found[3]), found[3])}{found[4]}", svg)
