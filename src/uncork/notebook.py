@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import html
 import os
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from uncork.compare import Comparison, compare
+from uncork.errors import UncorkError
 from uncork.locale import default_language
 from uncork.records import dataclass
 from uncork.render import Options, renderers
@@ -100,14 +102,18 @@ def _framed(page: str) -> str:
 def register(shell: Any) -> None:  # noqa: ANN401 - IPython's shell; IPython is not our dependency
     """Add the magic to an IPython shell: ``%%uncork`` runs a cell under the recorder and shows the report."""
 
-    def uncork(line: str, cell: str) -> Shown:
+    def uncork(line: str, cell: str) -> Shown | None:
         """Run the cell, record it, and return its report; the line may name a folder to keep the run in."""
         from uncork.capture.api import record
         from uncork.pipeline import analyze
 
         with record(line.strip() or None) as session:
             shell.run_cell(cell).raise_error()
-        return Shown(analyze([session.folder], views=True))
+        try:
+            return Shown(analyze([session.folder], views=True))
+        except UncorkError as fault:  # the cell itself ran: no reason to stop the notebook
+            print(f"uncork: {fault.told(default_language())}", file=sys.stderr)  # noqa: T201 - a cell has no other stream
+            return None
 
     magic: Callable[..., None] = shell.register_magic_function
     magic(uncork, magic_kind="cell", magic_name="uncork")

@@ -90,6 +90,23 @@ made = 1
     assert json.loads((tmp_path / "run" / "rank0" / "recording.json").read_text())["cells"]
 
 
+@pytest.mark.torch
+def test_a_cell_that_makes_no_step_is_told_so_in_a_line(tmp_path, capsys):
+    """It ran, so the notebook goes on; what is missing is said as on the command line, without a traceback."""
+    pytest.importorskip("torch")
+    ran, magics = [], {}
+    shell = SimpleNamespace(
+        register_magic_function=lambda function, **told: magics.update({told["magic_name"]: function}),
+        run_cell=lambda cell: SimpleNamespace(raise_error=lambda: ran.append(cell)),
+    )
+    uncork.load_ipython_extension(shell)
+    assert magics["uncork"](str(tmp_path / "run"), "x = 1") is None
+    assert ran == ["x = 1"]
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("uncork: ")
+    assert "uncork.step()" in line
+
+
 KERNEL = "/tmp/ipykernel_123/456.py"  # noqa: S108 - a name only
 IN_A_CELL = f"""
 with stacks
