@@ -53,7 +53,7 @@ def place_of(frame: str, site: str, sampled: int) -> Place:
     return Place(file, sampled or first, function, exact=bool(sampled))
 
 
-_OF_TORCH_OR_PYTHON = re.compile(r"(^|/)(torch|lib/python[\d.]+)/")
+_OF_TORCH_OR_PYTHON = re.compile(r"(^|/)(torch|uncork/capture|lib/python[\d.]+)/")
 
 
 def is_library_frame(name: str) -> bool:

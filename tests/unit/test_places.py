@@ -8,7 +8,7 @@ import pytest
 from uncork.calltree import CallTree
 from uncork.measure import Rank
 from uncork.measure.whereabouts import busiest_lines
-from uncork.places import Place, sampled_lines
+from uncork.places import Place, is_library_frame, sampled_lines
 from uncork.recording import Moments
 from uncork.testing import sketch
 from uncork.timeline import Timeline
@@ -119,3 +119,9 @@ steps 2 x 10ms
     found = busiest_lines(Rank(recording))
     assert {one.location.file: round(one.share * (layers + 40)) for one in found} == {"model.py": layers, "ema.py": 40}
     assert found[0].location.file == first
+
+
+def test_the_recorder_is_no_place() -> None:
+    """Where a program has no file (``python -c``), a library's frame may be all there is, but none of the recorder's."""
+    frames = ["lib/trainer/loop.py(3): fit", "uncork/capture/hooks.py(9): in_region", "torch/nn/modules/module.py(1): f"]
+    assert [is_library_frame(frame) for frame in frames] == [True, False, False]
