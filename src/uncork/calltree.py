@@ -370,6 +370,8 @@ class CallTree:
     def _stack_places(self) -> tuple[IntArray, tuple[Place, ...]]:
         """Return places by the ``Call stack`` texts of torch 1.8 to 1.12; their lines are the ones that ran."""
         table, host = self.timeline.events, self.host
+        if "Call stack" not in table.args:
+            return np.full(len(host), -1, np.int64), ()
         text = table.texts("Call stack")[host.row]
         used = np.unique(text[text >= 0])
         stacks = [table.strings.text(int(index)).rstrip(";").split(";") for index in used]
