@@ -15,6 +15,9 @@ MOST_HALF_SHARE = 0.1
 USUAL_SPEEDUP = (1.5, 3.0)
 """NVIDIA's figures for automatic mixed precision on V100 and later: 1.5 to 3 ×, for whole networks."""
 
+_FORWARD = {"bf16": "bf16-forward", "fp16": "fp16-forward"}
+"""Advice by the kind of numbers where nothing is trained."""
+
 
 @rule()
 def mixed_precision_unused(
@@ -40,7 +43,7 @@ def mixed_precision_unused(
             Evidence("wide_matrix_share", cost.share, "share", LEAST_SHARE),
             Evidence("half_share", half_ns / (half_ns + cost.ns) if cost.ns else 0.0, "share", MOST_HALF_SHARE, "<"),
         ),
-        advice=(f"{kind}-forward" if kinds and kinds[cost.place].forward_only else kind,),
+        advice=(_FORWARD[kind] if kinds and kinds[cost.place].forward_only else kind,),
         params={"now": now, "where": largest.where if largest else "@unknown.place"},
     )
 
