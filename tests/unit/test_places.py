@@ -122,6 +122,6 @@ steps 2 x 10ms
 
 
 def test_the_recorder_is_no_place() -> None:
-    """Where a program has no file (``python -c``), a library's frame may be all there is, but none of the recorder's."""
-    frames = ["lib/trainer/loop.py(3): fit", "uncork/capture/hooks.py(9): in_region", "torch/nn/modules/module.py(1): f"]
+    """Where a program has no file (``python -c``), a library's frame may be all there is, but none of ours."""
+    frames = ["lib/trainer/loop.py(3): fit", "uncork/capture/hooks.py(9): in_region", "torch/nn/module.py(1): f"]
     assert [is_library_frame(frame) for frame in frames] == [True, False, False]
