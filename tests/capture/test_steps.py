@@ -118,3 +118,24 @@ def test_a_loader_that_takes_the_loop_over_ends_the_bursts() -> None:
     finder.gather(3, 0)
     assert [step() for step in (finder.fetch, lambda: finder.update(1)) * 2] == [NOTHING, NOTHING, Action.MOVE, NOTHING]
     assert (finder.rule, finder.burst) == ("loader", 1)
+
+
+def test_batches_fetched_ahead_are_of_the_step_that_gathers_over_them() -> None:
+    """Four batches are fetched at once, then trained on; of a validation between two steps every fetch is outside."""
+    finder = StepFinder()
+
+    def step() -> list[Action]:
+        fetches = [finder.fetch() for _ in range(4)]
+        for _ in range(4):
+            finder.backward(updated_inside=False)
+        assert finder.update(1) is NOTHING
+        return fetches
+
+    move = Action.MOVE
+    finder.optimizer_built()
+    step()
+    assert step() == [CLOSE, NOTHING, NOTHING, NOTHING]
+    validation = [finder.fetch() for _ in range(6)]
+    assert validation == [CLOSE, NOTHING, NOTHING, NOTHING, move, move]
+    assert step() == [move] * 4
+    assert step() == [CLOSE, NOTHING, NOTHING, NOTHING]

@@ -50,6 +50,7 @@ class StepFinder:
         self._seen_when_built = 0
         self._fetched = self._generated = False
         self._cycles_without_fetch = self._streak = self._in_burst = 0
+        self._batches = self._ahead = 1
 
     @property
     def wants_forwards(self) -> bool:
@@ -76,7 +77,15 @@ class StepFinder:
             return self._close("loader")
         if not self._trains:
             return self._inference() if not self._generated else Action.NOTHING
-        return self._move() if not self._backwards else Action.NOTHING
+        return self._move() if not self._backwards and self._fetches_too_many() else Action.NOTHING
+
+    def _fetches_too_many(self) -> bool:
+        """Return whether a fetch before any backward is not of the step: not one of all batches that it gathers over.
+
+        Transformers' Trainer fetches the batches of an update at once, then goes through them.
+        """
+        self._ahead += 1
+        return self._ahead > self._batches
 
     def _fetch_beside_updates(self) -> Action:
         """Give the loop back to the loader once fetches and updates alternate again."""
@@ -197,6 +206,7 @@ class StepFinder:
         self.rule = rule
         self.seen += 1
         self.started = True
+        self._batches, self._ahead = max(1, self._backwards // max(1, self._updates)), 1
         self._updates = self._backwards = 0
         return Action.CLOSE
 
