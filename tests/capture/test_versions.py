@@ -5,7 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from uncork.capture.versions import why_no_stacks
+from uncork.capture import versions
+from uncork.capture.versions import let_collectives_end, why_no_stacks
 
 
 @pytest.mark.parametrize(
@@ -26,3 +27,17 @@ def test_where_stacks_cannot_be_had(
     """Only Python 3.12.0 to 3.12.4, and from 3.13 on torch before 2.8, go without, and each says why."""
     monkeypatch.setattr(sys, "version_info", python)
     assert why_no_stacks(SimpleNamespace(__version__=torch)) == note
+
+
+@pytest.mark.parametrize(("begun", "waits_s"), [(False, []), (True, [versions.LAST_WORDS_S])])
+def test_threads_of_collectives_have_their_say(
+    begun: bool, waits_s: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only a program with ranks waits before the profiler stops."""
+    waited: list[float] = []
+    monkeypatch.setattr(versions.time, "sleep", waited.append)
+    let_collectives_end(SimpleNamespace())
+    let_collectives_end(
+        SimpleNamespace(distributed=SimpleNamespace(is_available=lambda: True, is_initialized=lambda: begun))
+    )
+    assert waited == waits_s

@@ -18,6 +18,7 @@ from uncork.capture.standard import standard
 from uncork.capture.versions import (
     HeldBack,
     Quiet,
+    let_collectives_end,
     quiet_kineto,
     quiet_warnings,
     why_no_stacks,
@@ -189,6 +190,7 @@ class TraceProbe(Probe):
             device = _device(self._torch)
             if device is not None and not is_capturing(self._torch):  # the program's graph, which a wait would spoil
                 getattr(self._torch, device).synchronize()
+            let_collectives_end(self._torch)
             results = _disable_profiler()
         finally:
             if theirs is not self._tracer:
