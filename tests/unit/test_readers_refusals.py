@@ -46,7 +46,7 @@ from uncork.readers import pstats
         (b"train.py(3): step 7\ntrain.py(3): step;nn.Module: Linear_0;aten::addmm 1200\n", "export_stacks"),
         (b"-----------  ----------\n       Name    Self CPU   CPU total\n", "key_averages"),
         (b"\x1f\x8bbroken", "gzip"),
-        (gzip.compress(gzip.compress(b"[]")), "archive"),
+        (gzip.compress(gzip.compress(b"[]", mtime=0), mtime=0), "archive"),
         (b"<!-- saved from url=(0019)https://a.example -->\n<html>", "web page"),
         (b"<Error><Code>NoSuchKey</Code></Error>", "web page"),
         (b'"Index","KernelName","gpu-id","queue-id"\n0,"add.kd",2,0\n', "rocprof"),
