@@ -17,6 +17,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from uncork.capture.apart import is_capturing
+from uncork.capture.turns import Turn
 from uncork.records import dataclass
 
 EVENTS_PER_CALL, EVENTS_PER_NODE = 15, 12
@@ -127,8 +128,7 @@ class Watch:
         self.budget = budget
         self._recorder, self._cut = recorder, cut
         self._over = False
-        self._asked = False
-        self._callback = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(self._turn)
+        self._turn = Turn(self._take_turn)
         self._is_main = threading.current_thread() is threading.main_thread()
         _thread.start_new_thread(self._loop, ())
 
@@ -156,26 +156,19 @@ class Watch:
         self._over = True
 
     def _loop(self) -> None:
-        """Look until the window is over; never ends while the interpreter may still call back."""
+        """Look until the window is over."""
         try:
-            while self._asked or not self._over:
-                if not self._asked and self.budget.look() and self._is_main:
-                    self._asked = True
-                    if ctypes.pythonapi.Py_AddPendingCall(self._callback, None):
-                        self._asked = False  # the interpreter's list of calls is full: asked again at the next look
+            while not self._over:
+                if self.budget.look() and self._is_main:
+                    self._turn.ask()
                 time.sleep(LOOK_S)
         except Exception:
             self._is_main = False
 
-    def _turn(self, _: object) -> int:
-        """Cut on the main thread, if not in the midst of our own work; a Ctrl-C that falls in here is the program's."""
-        try:
-            if not self._recorder.busy:
-                self.cut_if_full()
-        except BaseException:
-            _thread.interrupt_main()
-        self._asked = False
-        return 0
+    def _take_turn(self) -> None:
+        """Cut on the main thread, if not in the midst of our own work."""
+        if not self._recorder.busy:
+            self.cut_if_full()
 
 
 class _Heap(ctypes.Structure):

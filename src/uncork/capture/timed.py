@@ -1,12 +1,9 @@
 """TimedWindows: windows of fixed time for programs that show no step at all (pure tensor code, graph replay).
 
-A thread beside the program asks the interpreter to run a callback on the main thread between two bytecodes
-(``Py_AddPendingCall``, the way of signal handlers, without a signal): profilers must start and stop there.
+A thread beside the program has them begun and ended on the main thread: profilers must start and stop there.
 """
 
 import _thread
-import ctypes
-import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -14,6 +11,7 @@ from typing import Any
 from uncork.capture import plan
 from uncork.capture.apart import is_capturing
 from uncork.capture.plan import Stage
+from uncork.capture.turns import Turn
 from uncork.capture.windows import FILES
 
 PATIENCE_S = 0.25
@@ -49,8 +47,7 @@ class TimedWindows:
         self._length_s = ORDER[0][1]
         self._rate = 0.0
         self._pause_s = PATIENCE_S
-        self._callback = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(self._turn)
-        self._turned = True
+        self._turn = Turn(self._take_turn)
 
     def start(self) -> None:
         """Begin to wait beside the program; the thread is not one that `threading` lists."""
@@ -69,30 +66,18 @@ class TimedWindows:
         try:
             while self._is_needed():
                 time.sleep(self._length_s if self._open else self._pause_s)
-                if self._is_needed() and self._turned:
-                    self._turned = False
-                    if ctypes.pythonapi.Py_AddPendingCall(self._callback, None):
-                        self._turned = True  # the interpreter's list of calls is full: asked again after a pause
-                while self._is_needed() and not self._turned:
-                    time.sleep(0.02)
+                if self._is_needed():
+                    self._turn.ask()
         except Exception:
             self._place = len(ORDER)
 
-    def _turn(self, _: object) -> int:
+    def _take_turn(self) -> None:
         """Start or stop a window; runs on the main thread, at any place of the program."""
-        try:
-            # The engine restores the thread's profiler when backward ends: one begun or ended inside would be lost.
-            torch = self._recorder.torch
-            is_free = torch._C._current_graph_task_id() < 0 and not is_capturing(torch)
-            if not self._recorder.busy and self._is_needed() and is_free:
-                self._recorder.guard(self._stop if self._open else self._start)
-        except Exception as theirs:  # what a handler of the program's raised in this callback belongs to the program
-            main = ctypes.c_ulong(threading.main_thread().ident or 0)
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(main, ctypes.py_object(type(theirs)))
-        except BaseException:  # and so does a Ctrl-C
-            _thread.interrupt_main()
-        self._turned = True
-        return 0
+        # The engine restores the thread's profiler when backward ends: one begun or ended inside would be lost.
+        torch = self._recorder.torch
+        is_free = torch._C._current_graph_task_id() < 0 and not is_capturing(torch)
+        if not self._recorder.busy and self._is_needed() and is_free:
+            self._recorder.guard(self._stop if self._open else self._start)
 
     def _start(self) -> None:
         if self._recorder.orders.options.arm and not self._recorder.may_begin():
