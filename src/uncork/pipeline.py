@@ -1,5 +1,6 @@
 """The whole way on one screen: paths → recordings → measurements → findings → verdict → Report."""
 
+import contextlib
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -9,6 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from uncork import readers
+from uncork.errors import UncorkError
 from uncork.executors import Executor
 from uncork.executors.local import Local
 from uncork.findings import Finding
@@ -57,7 +59,7 @@ def analyze(
         if progress:
             progress(done, len(files), path.name)
     report = conclude(measured)
-    typed = shlex.join(map(str, paths))
+    typed = shlex.join(map(str, _shortest(paths, files)))
     return replace(report, findings=tuple(_of_recording(one, typed) for one in report.findings))
 
 
@@ -102,6 +104,15 @@ def conclude(measured: Sequence[Measured]) -> Report:
         comm=comm_summary(measured, numbers),
         views=views_section(measured, numbers),
     )
+
+
+def _shortest(paths: Sequence[Path], files: Sequence[Path]) -> Sequence[Path]:
+    """Return the folder of the files where it stands for all of them and no others, else the paths as given."""
+    folders = {path.parent for path in paths} if len(paths) > 1 else set()
+    if len(folders) == 1:
+        with contextlib.suppress(UncorkError):
+            return [*folders] if sorted(readers.expand([*folders])) == sorted(files) else paths
+    return paths
 
 
 def _of_recording(one: Finding, typed: str) -> Finding:

@@ -59,8 +59,10 @@ LEFT_OUT = frozenset(
 )
 LEFT_OUT_SHARE = 0.01
 """… as where more of the events than this had to be left out (labelled traces: none)."""
-CROSSING_SHARE, IMPOSSIBLE_SHARE = 0.05, 0.25
-"""More events than this that do not nest: times of operators are guesses, then untrue (labelled traces: up to 0.02)."""
+CROSSING_SHARE = 0.05
+"""More events than this that do not nest: times of operators are guesses (labelled traces: up to 0.02) …"""
+IMPOSSIBLE_SHARE = 0.25
+"""… and with more than this untrue: one thread does one thing at a time."""
 SOURCES_APART_SHARE = 0.25
 """Shares of a busy device further apart are not of the same work; the driver's is of 1/6 to 1 s (nvmlUtilization_t)."""
 OTHERS_BYTES = 4 << 30

@@ -213,7 +213,7 @@ class Timeline:
         table = self.events
         marks = np.flatnonzero(self.is_step_mark & table.of_kind(Kind.USER_ANNOTATION, Kind.CPU_OP))
         if len(marks):
-            return int(np.bincount(table.track[marks]).argmax())
+            return self._first_of_most(np.bincount(table.track[marks]))
         host = self.host
         # Python frames span the whole life of every thread, helpers' too: they only count where nothing else is known.
         works = host.of_kind(Kind.CPU_OP, Kind.USER_ANNOTATION)
@@ -224,7 +224,12 @@ class Timeline:
         if not len(top):
             return -1
         spans = np.bincount(host.track[top], host.dur_ns[top])
-        return int(np.where(np.bincount(host.track[top]) > 0, spans, -1).argmax())
+        return self._first_of_most(np.where(np.bincount(host.track[top]) > 0, spans, -1))
+
+    def _first_of_most(self, by_track: npt.NDArray[np.int64] | npt.NDArray[np.float64]) -> int:
+        """Return the track with the largest figure; of several, not the one that the file happens to name first."""
+        most = np.flatnonzero(by_track == by_track.max()).tolist()
+        return int(min(most, key=lambda track: str(self.events.tracks[track])))
 
     @cached_property
     def steps(self) -> Steps:

@@ -141,7 +141,7 @@ def judged(made: Report) -> tuple[object, ...]:
 )
 def test_an_unrelated_thread_changes_no_verdict(text: str, place: int, name: str):
     """A thread that launches nothing and does less than the main one, inside the time that the others span."""
-    main = f"{text}\n  main {STEP_US - 40}us..{STEP_US - 39}us x20 every 2us aten::view"
+    main = f"{text}\n  main 0us..1us aten::view\n  main {STEP_US - 40}us..{STEP_US - 39}us x20 every 2us aten::view"
     stranger = f"{main}\n  thread stranger {STEP_US // 2 + place}us..{STEP_US // 2 + 10}us {name}"
     alone, beside = (analyze_recordings(sketch(one)) for one in (main, stranger))
     assert judged(beside) == judged(alone)

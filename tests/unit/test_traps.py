@@ -78,7 +78,7 @@ def test_trap_an_operator_that_only_waits_is_the_place_and_not_the_cause(waits: 
           main 0ms..0.1ms aten::mm -> stream 7 0.1ms..9.5ms ampere_sgemm
           main {waits}
           main runtime 0.6ms..9.55ms {call}
-          main 9.7ms..9.8ms x10 every 0.01ms aten::view
+          main 9.7ms..9.705ms x10 every 0.01ms aten::view
     """)
     assert found.verdict.bottleneck is Bottleneck.COMPUTE
     assert Bottleneck.FRAMEWORK not in found.verdict.contributing
