@@ -158,7 +158,7 @@ def test_a_bar_stands_in_a_terminal_alone(tmp_path: Path) -> None:
             pass
     os.close(ours)
     assert shown.returncode == 0
-    assert b"trace.json, MB" in seen
+    assert b"reading" in seen
     assert seen.count(b"\x1b[2K") > 1  # each line is wiped before the next, the last one too
     piped = subprocess.run(command, capture_output=True, check=True)
     assert piped.stderr == b""
