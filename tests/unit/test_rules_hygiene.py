@@ -1,10 +1,13 @@
 """The four pitfalls of reading a profile (requirements, pitfalls 1 to 4), each only where it is a real observation."""
 
+from dataclasses import replace
 from pathlib import Path
 
-from tests.unit.rule_outcomes import clear, found, found_in
+from tests.unit.rule_outcomes import clear, found, found_in, outcome
 from uncork.findings import Bottleneck, Gain
+from uncork.recording import RunInfo
 from uncork.report import finding_texts
+from uncork.testing import sketch
 
 STEADY = "steps 4 x 10ms\n  main 0ms..9.9ms aten::mm"
 
@@ -30,6 +33,17 @@ def test_pitfall_1_one_step_is_compared_with_none():
     assert [one.metric for one in finding.evidence] == ["first_use_share"]
     assert finding_texts(finding, "en")["because"].endswith("median of the others: not known, too few steps.")
     assert finding_texts(finding, "zh")["because"].endswith("其余各步的中位数：未知（步数太少）。")
+
+
+def test_pitfall_1_steps_that_the_recorder_chose_are_compared_with_none():
+    """`uncork run` lets the first steps pass: a longer one of those it records is chance, and skipping is not news."""
+    (recording,) = sketch("steps 1 x 30ms\n  main 0ms..29ms aten::mm\nsteps 2 x 10ms\n  main 0ms..9ms aten::mm")
+    assert outcome("warm-up-included", [recording])
+    assert outcome("warm-up-included", [replace(recording, run=RunInfo())]) == []
+    used = "  main 0ms..20ms cudaFree\n  main 21ms..22ms aten::mm -> stream 7 22ms..99ms gemm"
+    (recording,) = sketch(f"device Tesla T4\nsteps 1 x 100ms\n{used}")
+    (finding,) = outcome("warm-up-included", [replace(recording, run=RunInfo())])
+    assert finding.advice == ("schedule",)
 
 
 def test_pitfall_2_flags_missing():

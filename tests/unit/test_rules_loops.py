@@ -20,6 +20,20 @@ steps 4 x 10ms
     assert clear(RULE, rows)
 
 
+def test_what_another_operator_takes_out_is_no_loop_of_the_program():
+    """Each `aten::histc` reads two numbers off: nobody goes through a tensor, however many layers are counted."""
+    rows = """
+with stacks
+steps 4 x 10ms
+  main 0ms..9.9ms train.py(30): on_train_batch_end
+  main 0ms..40us x200 every 48us aten::histc
+  main 5us..10us x200 every 48us aten::item
+  main 12us..17us x200 every 48us aten::item
+"""
+    assert clear(RULE, rows)
+    assert found(RULE, rows.replace("aten::histc", "metric.py(3): read"))
+
+
 def test_only_what_runs_in_each_turn_counts_for_a_loop():
     """100 turns of 50 µs beside one product of 3 ms at the same place: 5 ms of loop, not 8."""
     one = found(

@@ -1,16 +1,19 @@
 """Loops: places in the program that go through a tensor element by element."""
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable
 
 import numpy as np
 
+from uncork.events import Kind
 from uncork.measure import Measurement, Rank
 from uncork.measure.operator import Operator
 from uncork.measure.operators import OperatorTable, operator_parts
 from uncork.places import Place
 from uncork.records import dataclass
 
+_OPERATOR = re.compile("^aten::")
 _TAKING_OUT = frozenset({"aten::select", "aten::unbind", "aten::item", "aten::index"})
 """What ``tensor[i]`` and ``for row in tensor`` call."""
 LEAST_CALLS_PER_TAKE = 0.1
@@ -49,16 +52,19 @@ class Loops(Measurement):
     def of(cls, rank: Rank) -> "Loops":
         """Return the busiest loop of a rank."""
         table = rank.made(OperatorTable)
+        taking_out = _taking_out(rank)
         places: dict[tuple[object, str], list[Operator]] = defaultdict(list)
         whole = _functions(operator_parts(rank))
         for part in operator_parts(rank):
             if part.phase in ("forward", "backward"):
                 places[whole.get(part.place, part.place) or part.module, part.phase].append(part)
-        takes = {key: sum(part.calls_per_step for part in parts if _takes(part)) for key, parts in places.items()}
+        takes = {
+            key: sum(part.calls_per_step for part in parts if part.name in taking_out) for key, parts in places.items()
+        }
         # A backward of the program's own may hold the loop; that of an operator takes nothing out.
         most, phase = max(takes, key=lambda key: takes[key], default=(None, "forward"))
         turns = takes.get((most, phase), 0.0)
-        taking = [part for part in places[most, phase] if _takes(part)]
+        taking = [part for part in places[most, phase] if part.name in taking_out]
         in_turns = turns * (LEAST_CALLS_PER_TAKE if isinstance(most, Place) else LEAST_OF_MODULE_PER_TAKE)
         parts = _in_loop(places[most, phase], in_turns)
         again = _in_loop(places[most, "backward"], in_turns) if phase == "forward" else []
@@ -96,8 +102,17 @@ def _functions(parts: Iterable[Operator]) -> dict[Place | None, Place]:
     return found
 
 
-def _takes(part: Operator) -> bool:
-    return part.name in _TAKING_OUT
+def _taking_out(rank: Rank) -> set[str]:
+    """Return which of those operators the program calls: ``aten::histc`` and others call ``aten::item`` themselves."""
+    timeline = rank.timeline
+    host, found = timeline.host, set(_TAKING_OUT)
+    taken = {name: timeline.named(re.compile(f"^{name}$"), Kind.CPU_OP) for name in sorted(_TAKING_OUT)}
+    others = timeline.named(_OPERATOR, Kind.CPU_OP) & ~np.logical_or.reduce(list(taken.values()))
+    for name, calls in taken.items():
+        inside = host.ancestor_where(others, host.parent[calls]) >= 0
+        if 2 * inside.sum() > len(inside):
+            found.remove(name)
+    return found
 
 
 def _calls(parts: Iterable[Operator]) -> float:

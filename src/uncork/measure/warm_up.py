@@ -16,16 +16,21 @@ class WarmUp(Measurement):
         first_ns: Wall time of the first step.
         others_ns: Median of the other steps; None where there are too few to compare with.
         first_use_share: Share of all steps in calls that carry a first use (`uncork.host_causes.first_use`).
+        by_recorder: Whether the recorder chose the steps.
     """
 
     first_ns: int
     others_ns: int | None
     first_use_share: float
+    by_recorder: bool
 
     @property
     def ratio(self) -> float | None:
-        """Return how many times as long as the others the first step is, where that can be told."""
-        return self.first_ns / self.others_ns if self.others_ns else None
+        """Return how many times as long as the others the first step is, where that can be told.
+
+        The recorder has let earlier steps pass: a first one that is longer than the two beside it is chance.
+        """
+        return self.first_ns / self.others_ns if self.others_ns and not self.by_recorder else None
 
     @classmethod
     def of(cls, rank: Rank) -> "WarmUp":
@@ -43,4 +48,5 @@ class WarmUp(Measurement):
             first_ns=int(in_order[0]),
             others_ns=round(median(in_order[1:])) if enough else None,
             first_use_share=used / total if total else 0.0,
+            by_recorder=rank.recording.run is not None,
         )

@@ -27,6 +27,7 @@ def warm_up_included(warm_ups: Ranks[WarmUp]) -> Cost | None:
             *([] if one.ratio is None else [Evidence("first_step_ratio", one.ratio, "ratio", FIRST_RATIO)]),
             Evidence("first_use_share", one.first_use_share, "share", FIRST_USE_SHARE),
         ),
+        advice=("schedule",) if one.by_recorder else (),
         params={
             "first_use_share": one.first_use_share,
             "first_ns": one.first_ns,
