@@ -67,3 +67,35 @@ def test_a_turn_is_done_on_the_main_thread_before_the_next_is_asked_for():
     """Three times: first the main thread has done it, then the one beside goes on."""
     ran = subprocess.run([sys.executable, "-c", ORDER], check=False, capture_output=True, text=True, timeout=60)
     assert (ran.stdout, ran.stderr) == ("True\n", "")
+
+
+IMPORT = """
+import _thread, time
+from uncork.capture.turns import Turn
+
+source = "def importing(begun, asked):\\n    begun.append(1)\\n    while not asked:\\n        str(1)\\n"
+exec(compile(source, "<frozen importlib._bootstrap>", "exec"))
+done, begun, asked, left = [], [], [], []
+
+def beside():
+    while not begun:
+        time.sleep(0.01)
+    for _ in range(2):
+        Turn(lambda: done.append(1)).ask()
+        asked.append(len(done))
+        while not left:
+            time.sleep(0.01)
+
+_thread.start_new_thread(beside, ())
+importing(begun, asked)
+left.append(1)
+while len(asked) < 2:
+    str(1)
+print(asked)
+"""
+
+
+def test_nothing_is_done_amid_an_import():
+    """The import system's locks do not bear it: what is asked for then is left, and done when it is asked for later."""
+    ran = subprocess.run([sys.executable, "-c", IMPORT], check=False, capture_output=True, text=True, timeout=60)
+    assert (ran.stdout, ran.stderr) == ("[0, 1]\n", "")

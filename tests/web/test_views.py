@@ -93,13 +93,14 @@ def test_the_flame_graph_widths_are_device_times(new_page: Any, html: Path) -> N
 
 def test_a_box_of_the_flame_graph_leads_to_its_events(new_page: Any, html: Path) -> None:
     """From the kernel's box, found by name, to the line that launched it and to its four events in the timeline."""
+    from playwright.sync_api import expect
+
     page = new_page().open(html, "view=flame")
     page.tab.locator(".flame .link").first.click()  # the call-out: the leaf with more than half of the device time
     details = page.tab.locator(".flame .details")
     assert "cudnn_conv_kernel" in details.inner_text()
     details.get_by_role("button", name=say("en", "page.in_timeline")).click()
-    page.tab.wait_for_function("document.querySelector('.timeline input')?.value")
-    assert page.tab.locator(".timeline input").input_value() == "cudnn_conv_kernel"
+    expect(page.tab.locator(".timeline input")).to_have_value("cudnn_conv_kernel", timeout=20_000)
     assert say("en", "page.search.found", {"count": 4}) in page.tab.locator(".timeline .bar").inner_text()
     page.tab.keyboard.press("3")
     page.tab.focus(".flame-lanes")

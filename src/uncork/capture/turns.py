@@ -8,12 +8,15 @@ are out.
 """
 
 import ctypes
+import sys
 import threading
 import time
 from collections.abc import Callable
 
 from uncork.capture.apart import is_theirs
 
+IMPORTING = "<frozen importlib"
+"""How the file of Python's import system begins."""
 POLL_S = 0.02
 """Time between two looks at whether the main thread has come to it."""
 
@@ -34,8 +37,8 @@ class Turn:
     def ask(self) -> None:
         """Have it done, and return when it is done; called on a thread beside the program.
 
-        Where the interpreter's list of calls is full nothing is done. Waits as long as it takes, since the interpreter
-        may call back for as long.
+        Nothing is done where the interpreter's list of calls is full, nor amid the import of a module: its locks do not
+        bear another import in between. Waits as long as it takes, since the interpreter may call back for as long.
         """
         self._is_due = True
         if ctypes.pythonapi.Py_AddPendingCall(self._callback, None):
@@ -50,7 +53,8 @@ class Turn:
     def _take(self, _: object) -> int:
         theirs: type[BaseException] | None = None
         try:
-            self._what()
+            if not sys._getframe(1).f_code.co_filename.startswith(IMPORTING):
+                self._what()
         except Exception as raised:  # a fault of ours ends here
             theirs = type(raised) if is_theirs(raised) else None
         except BaseException as raised:
