@@ -18,8 +18,8 @@ LOG_LEVEL_ERROR = 2
 """c10's level that leaves warnings out."""
 THREAD_LINE = b"External init callback must run in same thread as registerClient"
 """What Kineto tells nobody of use: only its daemon mode has such a callback."""
-LAST_WORDS_S = 0.01
-"""Twice what was enough for threads that had to share their cores with others."""
+LAST_WORDS_S = 0.05
+"""Ten times what was enough for threads that had to share their cores with others; once per window with a profiler."""
 KINETO_SILENT = 6
 """Kineto's level that leaves out all it says; 5 no longer does (capture study, section 1)."""
 
