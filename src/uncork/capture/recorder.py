@@ -48,6 +48,7 @@ class Recorder:
         self.busy = False
         self.timed = False
         self.idle = False
+        self.ended = False
         self.journal = Journal(orders)
         self.schedule = Schedule(orders.options)
         self.may_begin = Trigger(orders)
@@ -123,6 +124,7 @@ class Recorder:
         """Close what is open and write everything; called once at the end, harmless if called again."""
         if self.pid != os.getpid():
             return
+        self.ended = True
         if self.journal.folder is None and not self.finder.seen:
             self.observer.drop()
             return

@@ -59,7 +59,7 @@ class TimedWindows:
 
     def _is_needed(self) -> bool:
         recorder = self._recorder
-        return self._name != "" and not recorder.broken and not recorder.finder.started
+        return self._name != "" and not (recorder.broken or recorder.ended or recorder.finder.started)
 
     def _loop(self) -> None:
         """Ask for a turn on the main thread whenever one is due."""
