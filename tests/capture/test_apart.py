@@ -25,12 +25,7 @@ PROGRAMS = str(HERE / "programs.py")
 LOOKING = ["counts_calls", "calls_itself", "without_values", "compiled_update", "compiled_step", "by_value"]
 
 
-DIES_AT_ITS_END = pytest.mark.xfail(reason="dies of a signal after its output in one of ten runs: not yet understood")
-
-
-@pytest.mark.parametrize(
-    "program", [pytest.param(one, marks=DIES_AT_ITS_END if one == "compiled_step" else ()) for one in LOOKING]
-)
+@pytest.mark.parametrize("program", LOOKING)
 def test_a_program_that_looks_closely_sees_the_same(tmp_path: Path, program: str) -> None:
     """Its output and exit code are as without the recorder, which meets no fault."""
     alone = plain([PROGRAMS, program], cwd=HERE)

@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+from uncork.capture.timed import is_in_compiler
+
 PROGRAM = """
 import _thread, signal, sys, time
 from uncork.capture.turns import Turn
@@ -99,3 +101,12 @@ def test_nothing_is_done_amid_an_import():
     """The import system's locks do not bear it: what is asked for then is left, and done when it is asked for later."""
     ran = subprocess.run([sys.executable, "-c", IMPORT], check=False, capture_output=True, text=True, timeout=60)
     assert (ran.stdout, ran.stderr) == ("[0, 1]\n", "")
+
+
+@pytest.mark.parametrize(("file", "inside"), [("torch/_dynamo/eval_frame.py", True), ("my_dynamo/torch.py", False)])
+def test_no_window_begins_where_the_compiler_is_at_work(file: str, inside: bool):
+    """Its frames are seen from any depth below them, by the file that they come from; others are not."""
+    code = compile("found = ask()", f"/lib/{file}", "exec")
+    names = {"ask": lambda: is_in_compiler(sys._getframe())}
+    exec(code, names)  # noqa: S102  # a frame of that file
+    assert names["found"] is inside
