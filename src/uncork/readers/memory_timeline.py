@@ -40,7 +40,8 @@ def read(path: Path, progress: Progress | None = None) -> list[Recording]:
     Raises:
         UnreadableError: The file is damaged or holds other numbers.
     """
-    document = _document(path, progress)
+    with Source(path, progress) as source:
+        document = source.whole(_MOST_BYTES, "memory_timeline_large")
     builders: tuple[Callable[[bytes], MemoryTimeline], ...] = (_from_sizes, _from_events)
     for build in builders:
         try:
@@ -49,18 +50,6 @@ def read(path: Path, progress: Progress | None = None) -> list[Recording]:
             continue
         return [Recording(source=str(path), format="memory-timeline", snapshot=timeline)]
     raise UnreadableError("memory_timeline_damaged", path=path)
-
-
-def _document(path: Path, progress: Progress | None) -> bytes:
-    parts = []
-    size = 0
-    with Source(path, progress) as source:
-        while chunk := source.read(1 << 20):
-            parts.append(chunk)
-            size += len(chunk)
-            if size > _MOST_BYTES:
-                raise UnreadableError("memory_timeline_large", path=path)
-    return b"".join(parts)
 
 
 def _from_sizes(document: bytes) -> MemoryTimeline:

@@ -14,7 +14,6 @@ from uncork.units import NS_PER_S
 ORDER = 40
 MOST_BYTES = 512 << 20
 """A profile of a hundred thousand functions is 20 MB."""
-_PIECE_BYTES = 1 << 20
 _OURS = ("uncork/capture/", "uncork\\capture\\")
 _DICT = (ord("{"), ord("{") | 0x80)
 """marshal's code for a dict, and the same with its reference flag."""
@@ -56,7 +55,8 @@ def read_functions(path: Path) -> FunctionTable:
         UnreadableError: The file is no pstats file, or holds anything but plain figures.
     """
     try:
-        raw = _raw(path)
+        with Source(path) as source:
+            raw = source.whole(MOST_BYTES, "profile_large")
         if _HUGE.search(raw) and not _holds_what_it_says(raw):
             raise UnreadableError("profile_cut", path=path)
         # marshal runs nothing; a code object in it is data, and refused below like every other stranger.
@@ -66,18 +66,6 @@ def read_functions(path: Path) -> FunctionTable:
     except (ValueError, EOFError, TypeError, MemoryError) as error:
         raise UnreadableError("profile_cut", path=path) from error
     return _table(_checked(stats, path))
-
-
-def _raw(path: Path) -> bytes:
-    """Return a file's bytes, unpacked."""
-    pieces, size = [], 0
-    with Source(path) as source:
-        while piece := source.read(_PIECE_BYTES):
-            pieces.append(piece)
-            size += len(piece)
-            if size > MOST_BYTES:
-                raise UnreadableError("profile_large", path=path)
-    return b"".join(pieces)
 
 
 def _holds_what_it_says(raw: bytes) -> bool:

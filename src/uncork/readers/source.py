@@ -20,6 +20,7 @@ Progress = Callable[[int, int], None]
 """Called with (bytes of the file read so far, bytes of the file)."""
 
 HEAD_BYTES = 64 << 10
+_PIECE_BYTES = 1 << 20
 _BOMB_RATIO = 400
 """Traces shrink 10 to 40 times; a file that grows more than this, beyond the size below, is refused."""
 _BOMB_FLOOR_BYTES = 1 << 30
@@ -84,6 +85,24 @@ class Source:
         """Close the file."""
         self._stream.close()
         self._file.close()
+
+    def whole(self, most_bytes: int, refusal: str) -> bytes:
+        """Return all bytes.
+
+        Args:
+            most_bytes: More are not read.
+            refusal: Code of the error that says so.
+
+        Raises:
+            UnreadableError: There are more.
+        """
+        pieces, size = [], 0
+        while piece := self.read(_PIECE_BYTES):
+            pieces.append(piece)
+            size += len(piece)
+            if size > most_bytes:
+                raise UnreadableError(refusal, path=self.path)
+        return b"".join(pieces)
 
     def read(self, wanted_bytes: int) -> bytes:
         """Return the next bytes, empty at the end."""
