@@ -31,7 +31,7 @@ def train(workers):
     model = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 1))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
     for readings in DataLoader(Readings(16 * BATCHES), 16, num_workers=workers, persistent_workers=True):
-        for _ in range(30):
+        for _ in range(60):  # long enough for six workers to bring the next batch meanwhile
             loss = (model(readings) - readings.mean(1, keepdim=True)).square().mean()
             optimizer.zero_grad()
             loss.backward()

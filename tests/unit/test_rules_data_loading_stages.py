@@ -76,6 +76,14 @@ def test_ready_batches_that_take_long_to_receive_are_no_lack_of_workers():
     assert found("slow-handover", text).cost_ns_per_step == 6 * MS
 
 
+def test_busy_workers_whose_batches_are_ready_are_no_lack_of_workers():
+    """The worker never idles; batches are ready at each request, or at none, which is a lack."""
+    ready = WAITING.replace('{"value": 0}', '{"value": 3}')
+    busy = "  loader 2ms..8ms deserialise\n  loader 0 0ms..10ms fetch\n"
+    assert clear("too-few-workers", ready + busy)
+    assert found("too-few-workers", WAITING + busy)
+
+
 def test_items_are_not_blamed_for_a_wait_that_is_not_theirs():
     """Collation is nine tenths of making a batch, and making one is 1 of 8 ms of the wait."""
     slow = WAITING + "  loader 0 0ms..0.8ms fetch\n  loader 0 0.8ms..8ms collate\n"
