@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from uncork.capture.timed import is_in_compiler
+from uncork.capture.left_open import is_in_compiler
 
 PROGRAM = """
 import _thread, signal, sys, time

@@ -275,8 +275,13 @@ class Outermost:
         name = self._name(module)
         if name is None:
             return self._original(module, *args, **kwargs)
-        with self._region(name):
-            return self._original(module, *args, **kwargs)
+        region, inside = self._region(name), self._recorder.regions.inside
+        inside.add(region)
+        try:
+            with region:
+                return self._original(module, *args, **kwargs)
+        finally:
+            inside.discard(region)
 
     def _name(self, module: Any) -> str | None:
         """Return the name of a module's region, or None after a fault of ours."""

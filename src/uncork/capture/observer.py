@@ -10,7 +10,7 @@ from uncork.capture.core_time import COUNTED, CoreTime
 from uncork.capture.farewell import Farewell
 from uncork.capture.files import write_json
 from uncork.capture.plan import Stage
-from uncork.capture.probes import Probe, Unavailable
+from uncork.capture.probes import Probe, TraceProbe, Unavailable
 from uncork.capture.regions import StepMarks
 from uncork.capture.stacks import StackSampler
 from uncork.capture.windows import FILES, Window
@@ -38,6 +38,10 @@ class Observer:
     def traces(self) -> bool:
         """Return whether a trace is being recorded."""
         return self.window is not None and self.probe.marks
+
+    def is_held_back(self) -> bool:
+        """Return whether no trace may begin here, since a region of an earlier one is open still."""
+        return bool(self._recorder.regions.inside) or TraceProbe.left_open.holds_back()
 
     def begin(self, stage: Stage) -> bool:
         """Return whether the window could begin; otherwise the notes say why not."""

@@ -32,6 +32,8 @@ SECOND_PASS_STEP = 100
 LONG_STEP_NS = 1_000_000_000
 QUICK_STEP_NS, QUICK_STEP_EVENTS = 50_000_000, 5_000
 """A step that takes less, and of which a deep window holds fewer events, is cheap: a third pass holds more of them."""
+TRACES = ("light", "deep")
+"""Windows with torch's profiler."""
 LAST_FOR_ALL = 2
 """The last pass for steps of every kind."""
 
@@ -95,7 +97,7 @@ def stages(options: CaptureOptions, *, loader_depth: int, aligned: bool) -> list
 
 def fit(stage: Stage, events_per_step: float) -> Stage:
     """Return the stage shortened so that its trace stays within bounds, given the operators of a step."""
-    if events_per_step <= 0 or stage.name not in ("light", "deep"):
+    if events_per_step <= 0 or stage.name not in TRACES:
         return stage
     bound = EVENTS_MOST_DEEP if stage.name == "deep" else EVENTS_MOST_LIGHT
     most = max(1, min(stage.most, int(bound / events_per_step)))

@@ -14,6 +14,7 @@ from types import FrameType
 from typing import Any
 
 from uncork.capture.apart import is_capturing
+from uncork.capture.left_open import LeftOpen
 from uncork.capture.standard import standard
 from uncork.capture.versions import (
     HeldBack,
@@ -88,6 +89,7 @@ class TraceProbe(Probe):
     marks = True
     was_used = False
     """This process, or one that it was forked from, has recorded a trace."""
+    left_open = LeftOpen()
 
     def __init__(
         self,
@@ -148,6 +150,7 @@ class TraceProbe(Probe):
         finally:
             self._speak()
         size = whole_size(part)
+        self.left_open.add(part, self._torch.autograd.profiler.record_function)
         part.replace(path)
         deep = any(self._asked.values())
         return {"trace_bytes": size, "events": size // (BYTES_PER_EVENT_DEEP if deep else BYTES_PER_EVENT_LIGHT)}
@@ -157,6 +160,7 @@ class TraceProbe(Probe):
         if self._running:
             try:
                 self._disable()
+                self.left_open.add_all(self._torch.autograd.profiler.record_function)
             finally:
                 self._speak()
 

@@ -135,6 +135,8 @@ class Recorder:
         elif self.is_on_thread():
             self.observer.marks.strike()  # the program ends inside a step, or after the last one
         self.observer.end()
+        if self.schedule.held_since is not None:
+            self.journal.note("region-left-open")
         self.spans.flush()
         self.observer.sampler.stop()
         self.write(ended=True)
@@ -281,7 +283,8 @@ class Recorder:
             if not self.may_begin():
                 return
             self.schedule.begin(self.torch, self.journal.seen)
-        while (stage := self.schedule.take_next(self.finder.seen)) is not None:
+        held = self.observer.is_held_back()
+        while (stage := self.schedule.take_next(self.finder.seen, held=held)) is not None:
             if self.observer.begin(stage):
                 return
         if self.schedule.is_done():

@@ -2,7 +2,7 @@
 
 import contextlib
 import weakref
-from typing import Any
+from typing import Any, ClassVar
 
 from uncork.capture.budget import Watch
 
@@ -13,8 +13,11 @@ class Regions:
     """Attribute paths of modules, looked up by identity.
 
     `on` while a trace is recorded; `looking` while outermost calls matter: the model is not known yet, or forwards may
-    be steps. Both are plain attributes because every module call of the program asks them.
+    be steps. Both are plain attributes because every module call of the program asks them. `inside` are the regions
+    of the process that are open, those that a trace has left open among them.
     """
+
+    inside: ClassVar[set[Any]] = set()
 
     def __init__(self) -> None:
         self.on = False

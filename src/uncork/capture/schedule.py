@@ -18,6 +18,8 @@ from uncork.capture.steps import PACED, StepFinder
 from uncork.capture.windows import FILES, Step, Window
 
 STEPS_TO_COMPARE = 2
+HELD_MOST_STEPS = 100
+"""Steps that ``--then exit`` waits for a region to close, before the traces behind it are left out."""
 FEW, CAREFUL = 4, 2
 """A window cut with less than a quarter of its events was cut for nothing; its rate of events counts double then."""
 
@@ -27,6 +29,8 @@ class Schedule:
 
     Args:
         options: What was asked for.
+
+    `held_since` is the step since which a trace waits for a region of an earlier one to close, or None.
     """
 
     def __init__(self, options: CaptureOptions) -> None:
@@ -41,6 +45,7 @@ class Schedule:
         self._loop_ns = time.perf_counter_ns()
         self.begun = False
         self.forwards = False
+        self.held_since: int | None = None
 
     def begin(self, torch: Any, seen: dict[str, Any]) -> None:
         """Make the plan: loader and ranks are known once the first step begins."""
@@ -97,16 +102,35 @@ class Schedule:
         """Return whether no window is ahead."""
         return self.begun and not self._ahead
 
-    def take_next(self, steps_seen: int) -> Stage | None:
-        """Return the next window, or None while it is not due."""
+    def take_next(self, steps_seen: int, *, held: bool = False) -> Stage | None:
+        """Return the next window, or None while it is not due.
+
+        Args:
+            steps_seen: Steps the program has made.
+            held: No trace may begin here; the other windows of its pass come first then.
+        """
         if self._ahead and self._ahead[0].number > plan.LAST_FOR_ALL and not self._steps_are_quick():
             self._ahead = []
         if not self._ahead or (self._ahead[0].number > 1 and not self._bears_pass(steps_seen)):
             return None
-        stage = self._ahead.pop(0)
+        stage = self._ahead[0]
+        if stage.name in plan.TRACES:
+            self.held_since = (self.held_since or steps_seen) if held else None
+        if self.held_since is not None:
+            others = [one for one in self._ahead if one.number == stage.number and one.name not in plan.TRACES]
+            if not others:
+                self._give_up_traces(steps_seen)
+                return None
+            stage = others[0]
+        self._ahead.remove(stage)
         if self.forwards and stage.name == "deep" and stage.number > 1:
             stage = replace(stage, most=plan.FORWARDS_MOST_DEEP)
         return plan.fit(stage, self._events_per_step(stage.name))
+
+    def _give_up_traces(self, steps_seen: int) -> None:
+        """Wait no longer for a region to close, where the program is to end once all is recorded."""
+        if self._options.then_exit and steps_seen - (self.held_since or 0) >= HELD_MOST_STEPS:
+            self._ahead = []
 
     def is_over(self, window: Window, watch: Watch | None) -> bool:
         """Return whether a window has seen enough; a first light one also by its events, unless ranks count steps."""

@@ -4,15 +4,14 @@ A thread beside the program has them begun and ended on the main thread: profile
 """
 
 import _thread
-import os
 import sys
 import time
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from uncork.capture import plan
 from uncork.capture.apart import is_capturing
+from uncork.capture.left_open import is_in_compiler
 from uncork.capture.plan import Stage
 from uncork.capture.turns import Turn
 from uncork.capture.windows import FILES
@@ -34,10 +33,6 @@ ORDER = (
 )
 """Windows and the seconds each lasts at most: short ones first, so that a program of two seconds is seen in each way;
 longer ones replace them."""
-
-
-COMPILER = f"torch{os.sep}_dynamo{os.sep}"
-"""Part of the path of each file of torch.compile's front end."""
 
 
 class TimedWindows:
@@ -85,12 +80,16 @@ class TimedWindows:
         is_free = torch._C._current_graph_task_id() < 0 and not is_capturing(torch)
         if not self._open and is_in_compiler(sys._getframe()):
             return
+        if not self._open and self._name != "functions" and self._recorder.observer.is_held_back():
+            self._recorder.schedule.held_since = 0
+            return
         if not self._recorder.busy and self._is_needed() and is_free:
             self._recorder.guard(self._stop if self._open else self._start)
 
     def _start(self) -> None:
         if self._recorder.orders.options.arm and not self._recorder.may_begin():
             return
+        self._recorder.schedule.held_since = None
         name = "light" if self._name == "look" else self._name
         self._open = begin_window(self._recorder, name)
         if not self._open:
@@ -114,17 +113,6 @@ class TimedWindows:
         bound = {"light": plan.EVENTS_MOST_LIGHT / 4, "deep": plan.EVENTS_MOST_DEEP / 3}.get(self._name)
         longest_s = ORDER[self._place][1] if self._name else 0.0
         self._length_s = min(longest_s, bound / self._rate) if bound and self._rate else longest_s
-
-
-def is_in_compiler(frame: FrameType | None) -> bool:
-    """Return whether torch.compile works, or runs what it compiled, on this stack: no window may begin there.
-
-    A region that is open where one window stops, and closes in the next, writes its end and its thread's number where
-    the first one's events lay: torch's profiler has given that memory back. The compiler's regions last seconds.
-    """
-    while frame is not None and COMPILER not in frame.f_code.co_filename:
-        frame = frame.f_back
-    return frame is not None
 
 
 def begin_window(recorder: Any, name: str) -> bool:

@@ -1,0 +1,118 @@
+"""Regions that are open where a trace ends: no other trace begins before they close."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from tests.capture.runs import Run, record
+from uncork.capture.left_open import names_left_open
+from uncork.capture.options import CaptureOptions
+from uncork.capture.schedule import HELD_MOST_STEPS, Schedule
+
+pytestmark = [pytest.mark.torch, pytest.mark.alone]
+HERE = Path(__file__).parent
+PROGRAM = str(HERE / "regions.py")
+NEWER = """{"traceEvents": [
+  {
+    "ph": "X", "cat": "%s", "name": "%s", "pid": 1, "tid": 1,
+    "ts": 5.250, "dur": 8.500
+    ,
+    "args": {
+      "External id": 7,"Record function id": 0, %s"Ev Idx": 3
+    }
+  }
+]}
+"""
+OLDER = """{"traceEvents": [
+  {"ph": "X", "cat": "user_annotation", "name": "epoch", "pid": 1, "tid": 1,
+    "ts": 5, "dur": %d,
+    "args": {"External id": 7}},
+  {"ph": "X", "cat": "cpu_op", "name": "aten::mul", "pid": 1, "tid": 1,
+    "ts": 5, "dur": 0,
+    "args": {"External id": 8}}
+]}
+"""
+
+
+def begun(run: Run) -> dict[str, tuple[int, int]]:
+    """Return the pass and the first step of each window."""
+    return {one["name"]: (one["pass"], one["first_step"]) for one in run.told(0)["windows"]}
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        (NEWER % ("user_annotation", "epoch", '"finished": false, '), ["epoch"]),
+        (NEWER % ("user_annotation", "epoch", ""), []),
+        (NEWER % ("cpu_op", 'a \\"b\\"', '"finished": false, '), ['a "b"']),
+        (NEWER % ("cpu_op", 'a "b"', '"finished": false, '), ['a "b"']),
+        (NEWER % ("python_function", "main", '"finished": false, '), []),
+        (NEWER % ("user_annotation", "nn.Module: 0", '"finished": false, '), []),
+        (NEWER % ("user_annotation", "gloo:all_reduce", '"finished": false, '), []),
+        (OLDER % 0, ["epoch"]),
+        (OLDER % 4, []),
+    ],
+)
+def test_torch_marks_what_is_open(tmp_path: Path, text: str, names: list[str]) -> None:
+    """Newer versions write a word, older ones no length; frames of Python, modules and collectives are no matter."""
+    path = tmp_path / "trace.json"
+    path.write_text(text)
+    assert list(names_left_open(path)) == names
+
+
+def test_a_trace_waits_until_the_region_closes(tmp_path: Path) -> None:
+    """The light window holds the steps 7 to 9; the deep one would begin at 12, but the region of 8 ends at 30."""
+    run = record(tmp_path / "run", [PROGRAM, "steps", "39", "8", "30"], cwd=HERE)
+    assert run.code == 0, run.err
+    told = begun(run)
+    assert (told["light"], told["functions"]) == ((1, 7), (1, 10))
+    assert told["deep"][1] in {30, 31}
+    assert run.told(0)["notes"] == []
+
+
+def test_a_region_without_end_leaves_the_deep_window_out(tmp_path: Path) -> None:
+    """It is told; the other windows are there."""
+    run = record(tmp_path / "run", [PROGRAM, "steps", "39", "8", "99"], cwd=HERE)
+    assert run.code == 0, run.err
+    assert set(begun(run)) == {"warmup", "baseline", "light", "functions", "baseline2"}
+    assert run.told(0)["notes"] == ["region-left-open"]
+
+
+def test_a_region_that_began_before_does_not_matter(tmp_path: Path) -> None:
+    """It opened while no profiler was on, which leaves nothing in torch's memory."""
+    run = record(tmp_path / "run", [PROGRAM, "steps", "39", "2", "35"], cwd=HERE)
+    assert begun(run)["deep"] == (1, 12)
+
+
+def test_an_operator_in_python_is_seen_once(tmp_path: Path) -> None:
+    """Nothing shows when it ends, so no second trace begins."""
+    run = record(tmp_path / "run", [PROGRAM, "operator"], cwd=HERE)
+    assert (run.code, run.out) == (0, "torch.Size([64])\n")
+    assert set(begun(run)) == {"light"}
+    assert run.told(0)["notes"] == ["region-left-open"]
+
+
+def test_a_trace_waits_until_a_call_of_a_module_ends(tmp_path: Path) -> None:
+    """The region of its name is ours: the call begins in the light window and holds thirty steps."""
+    run = record(tmp_path / "run", [PROGRAM, "module"], cwd=HERE)
+    assert run.code == 0, run.err
+    told = begun(run)
+    assert told["functions"][1] - told["light"][1] <= 4
+    assert told["deep"][1] - told["light"][1] >= 30
+
+
+@pytest.mark.parametrize(("then_exit", "over"), [(True, True), (False, False)])
+def test_the_end_does_not_wait_for_a_region(*, then_exit: bool, over: bool) -> None:
+    """``--then exit`` gives up after so many steps; without it the program runs on anyway, and so does the wait."""
+    schedule = Schedule(CaptureOptions(then_exit=then_exit))
+    schedule.begin(SimpleNamespace(), {})
+    taken = []
+    while (stage := schedule.take_next(5, held=True)) is not None:
+        taken.append(stage.name)
+    assert taken == ["warmup", "baseline", "functions", "settle", "baseline2"]
+    assert (schedule.held_since, schedule.is_done()) == (5, False)
+    assert schedule.take_next(4 + HELD_MOST_STEPS, held=True) is None
+    assert not schedule.is_done()
+    assert schedule.take_next(5 + HELD_MOST_STEPS, held=True) is None
+    assert schedule.is_done() == over
