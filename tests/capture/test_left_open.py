@@ -47,6 +47,7 @@ def begun(run: Run) -> dict[str, tuple[int, int]]:
         (NEWER % ("user_annotation", "epoch", ""), []),
         (NEWER % ("cpu_op", 'a \\"b\\"', '"finished": false, '), ['a "b"']),
         (NEWER % ("cpu_op", 'a "b"', '"finished": false, '), ['a "b"']),
+        (NEWER % ("cpu_op", "aten::mul", '"Addr": 94, "finished": false, '), []),
         (NEWER % ("python_function", "main", '"finished": false, '), []),
         (NEWER % ("user_annotation", "nn.Module: 0", '"finished": false, '), []),
         (NEWER % ("user_annotation", "gloo:all_reduce", '"finished": false, '), []),
@@ -58,7 +59,16 @@ def test_torch_marks_what_is_open(tmp_path: Path, text: str, names: list[str]) -
     """Newer versions write a word, older ones no length; frames of Python, modules and collectives are no matter."""
     path = tmp_path / "trace.json"
     path.write_text(text)
-    assert list(names_left_open(path)) == names
+    assert list(names_left_open(path, are_marked="Record function" in text)) == names
+
+
+@pytest.mark.parametrize("size", range(96, 112))
+def test_a_mark_may_lie_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    """The word is at 198 to 213, and the second piece ends at 192 to 222: most cut it."""
+    monkeypatch.setattr("uncork.capture.left_open.PIECE_BYTES", size)
+    path = tmp_path / "trace.json"
+    path.write_text(NEWER % ("user_annotation", "epoch", '"finished": false, '))
+    assert list(names_left_open(path, are_marked=True)) == ["epoch"]
 
 
 def test_a_trace_waits_until_the_region_closes(tmp_path: Path) -> None:

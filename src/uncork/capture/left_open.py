@@ -6,7 +6,6 @@ its end there when it closes, if a profiler is on by then, whichever it is: prog
 
 import gc
 import json
-import mmap
 import os
 import re
 import sys
@@ -17,8 +16,14 @@ from types import FrameType
 from typing import Any
 
 from uncork.capture.regions import PREFIX
+from uncork.capture.versions import marks_unfinished
 
-HEAD = re.compile(rb'"cat": "(cpu_op|user_annotation)",\s*"name": "(.*?)",\s*"pid":', re.DOTALL)
+HEAD = re.compile(rb'"cat": "(\w+)",\s*"name": "(.*?)",\s*"pid":', re.DOTALL)
+PIECE_BYTES, EVENT_BYTES = 1 << 16, 1 << 12
+"""How much of a trace is searched at once (more would cost page faults), and what of an event may stand before its mark."""
+FINISHED = b'"finished": false'
+ALLOCATION, ALLOCATION_BYTES = b'"Addr": ', 40
+"""What stands right before the same mark in events of memory, which all have it."""
 OTHERS = (PREFIX, "gloo:", "mpi:", "nccl:", "ucc:", "xccl:", "hccl:")
 """Begin of names that are no matter here: `Regions` knows its own, and collectives (c10d) end by themselves."""
 
@@ -39,61 +44,70 @@ class LeftOpen:
         self._regions = [region for region in self._regions if region() is not None]
         return self._for_good or once or bool(self._regions)
 
-    def add(self, trace: Path, kind: type) -> None:
+    def add(self, trace: Path, torch: Any) -> None:
         """Take in the regions that were open at the end of a trace.
+
+        The object of a ``record_function`` is gone once its ``with`` has ended. Nothing shows when any other region
+        closes (an operator written in Python, say), so that no trace begins after it; but the compiler's close before
+        the next step does.
 
         Args:
             trace: The file that torch wrote.
-            kind: torch's ``record_function``: its object is gone once its ``with`` has ended. Nothing shows when any
-                other region closes (an operator written in Python, say), so that no trace begins after it; but the
-                compiler's close before the next step does.
+            torch: The program's torch.
         """
-        wanted = set(names_left_open(trace))
+        wanted = set(names_left_open(trace, are_marked=marks_unfinished(torch)))
         if wanted:
-            found = [one for one in _alive(kind) if one.name in wanted]
+            found = [one for one in _alive(torch) if one.name in wanted]
             self._regions += [weakref.ref(one) for one in found]
             if wanted - {one.name for one in found}:
                 self._once = is_in_compiler(sys._getframe())
                 self._for_good = self._for_good or not self._once
 
-    def add_all(self, kind: type) -> None:
+    def add_all(self, torch: Any) -> None:
         """Take in every region of the program's, since a trace that was not written cannot tell which were open."""
-        self._regions += [weakref.ref(one) for one in _alive(kind)]
+        self._regions += [weakref.ref(one) for one in _alive(torch)]
 
 
-def names_left_open(trace: Path) -> Iterator[str]:
+def names_left_open(trace: Path, *, are_marked: bool) -> Iterator[str]:
     """Return the names of the regions and operators that were open when the profiler stopped, apart from `OTHERS`.
 
-    Newer versions of torch mark them; older ones write a length of 0 for regions, and nothing for operators.
+    Args:
+        trace: The file that torch wrote.
+        are_marked: This version marks each; older ones may write a length of 0 for regions, and nothing for operators.
     """
-    with trace.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
-        for at in _places(text, b'"finished": false'):
-            yield from _names(text[max(text.rfind(b'"ph":', 0, at), 0) : at])
-        for at in _places(text, b'"cat": "user_annotation"'):
-            event = text[at : text.find(b"}", at)]
-            if b'"dur": 0,' in event:
-                yield from _names(event)
+    marks = {FINISHED: (b"cpu_op", b"user_annotation")} | ({} if are_marked else {b'"dur": 0,': (b"user_annotation",)})
+    for text, begin in _pieces(trace):
+        for mark, kinds in marks.items():
+            at = text.find(mark, max(begin - len(mark) + 1, 0))
+            while at >= 0:
+                if ALLOCATION not in text[max(at - ALLOCATION_BYTES, 0) : at]:
+                    head = HEAD.search(text[max(at - EVENT_BYTES, 0) : at].rpartition(b'"ph":')[2])
+                    if head and head[1] in kinds and not (name := _decoded(head[2])).startswith(OTHERS):
+                        yield name
+                at = text.find(mark, at + 1)
 
 
-def _places(text: mmap.mmap, wanted: bytes) -> Iterator[int]:
-    at = text.find(wanted)
-    while at >= 0:
-        yield at
-        at = text.find(wanted, at + 1)
+def _pieces(trace: Path) -> Iterator[tuple[bytes, int]]:
+    """Yield the text piece by piece, the end of the piece before in front of each, and where it begins itself."""
+    before = b""
+    with trace.open("rb", buffering=0) as file:
+        while piece := file.read(PIECE_BYTES):
+            text = before + piece
+            yield text, len(before)
+            before = text[-EVENT_BYTES:]
 
 
-def _names(event: bytes) -> Iterator[str]:
-    if head := HEAD.search(event):
-        try:
-            name = json.loads(b'"%s"' % head[2])
-        except ValueError:  # some versions write quotes in names as they are
-            name = head[2].decode(errors="replace")
-        if not name.startswith(OTHERS):
-            yield name
+def _decoded(name: bytes) -> str:
+    """Return a name as the program wrote it; some versions leave its quotes as they are."""
+    try:
+        return str(json.loads(b'"%s"' % name))
+    except ValueError:
+        return name.decode(errors="replace")
 
 
-def _alive(kind: type) -> list[Any]:
-    """Return the regions that were entered; of those that ended some are kept, by decorators above all."""
+def _alive(torch: Any) -> list[Any]:
+    """Return the program's regions that were entered; of those that ended some are kept, by decorators above all."""
+    kind = torch.autograd.profiler.record_function
     regions: list[Any] = [one for one in gc.get_referrers(kind) if type(one) is kind]
     return [one for one in regions if one.record is not None]
 

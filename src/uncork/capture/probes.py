@@ -150,7 +150,7 @@ class TraceProbe(Probe):
         finally:
             self._speak()
         size = whole_size(part)
-        self.left_open.add(part, self._torch.autograd.profiler.record_function)
+        self.left_open.add(part, self._torch)
         part.replace(path)
         deep = any(self._asked.values())
         return {"trace_bytes": size, "events": size // (BYTES_PER_EVENT_DEEP if deep else BYTES_PER_EVENT_LIGHT)}
@@ -160,7 +160,7 @@ class TraceProbe(Probe):
         if self._running:
             try:
                 self._disable()
-                self.left_open.add_all(self._torch.autograd.profiler.record_function)
+                self.left_open.add_all(self._torch)
             finally:
                 self._speak()
 

@@ -45,6 +45,11 @@ def why_no_stacks(torch: Any) -> str:
     return "stacks-lost-calls" if (3, 12, 0) <= sys.version_info[:3] <= (3, 12, 4) else ""
 
 
+def marks_unfinished(torch: Any) -> bool:
+    """Return whether a trace marks every event that was open at its end; so does 2.13, and 2.3 marks none."""
+    return version(torch) >= (2, 13)
+
+
 def without_python_events(torch: Any, *, stacks: bool) -> Any:
     """Return the setting that makes `stop` a third cheaper, or None in a torch that lacks it (before 2.12).
 
