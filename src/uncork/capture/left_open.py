@@ -20,7 +20,7 @@ from uncork.capture.versions import marks_unfinished
 
 HEAD = re.compile(rb'"cat": "(\w+)",\s*"name": "(.*?)",\s*"pid":', re.DOTALL)
 PIECE_BYTES, EVENT_BYTES = 1 << 16, 1 << 12
-"""How much of a trace is searched at once (more would cost page faults), and what of an event may stand before its mark."""
+"""How much of a trace is searched at once (more costs page faults); what of an event may stand before its mark."""
 FINISHED = b'"finished": false'
 ALLOCATION, ALLOCATION_BYTES = b'"Addr": ', 40
 """What stands right before the same mark in events of memory, which all have it."""
