@@ -47,7 +47,7 @@ def begun(run: Run) -> dict[str, tuple[int, int]]:
         (NEWER % ("user_annotation", "epoch", ""), []),
         (NEWER % ("cpu_op", 'a \\"b\\"', '"finished": false, '), ['a "b"']),
         (NEWER % ("cpu_op", 'a "b"', '"finished": false, '), ['a "b"']),
-        (NEWER % ("cpu_op", "aten::mul", '"Addr": 94, "finished": false, '), []),
+        (NEWER % ("cpu_op", "aten::mul", '"Addr": 94120699794112, "finished": false, '), []),
         (NEWER % ("python_function", "main", '"finished": false, '), []),
         (NEWER % ("user_annotation", "nn.Module: 0", '"finished": false, '), []),
         (NEWER % ("user_annotation", "gloo:all_reduce", '"finished": false, '), []),

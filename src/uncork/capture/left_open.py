@@ -21,9 +21,11 @@ from uncork.capture.versions import marks_unfinished
 HEAD = re.compile(rb'"cat": "(\w+)",\s*"name": "(.*?)",\s*"pid":', re.DOTALL)
 PIECE_BYTES, EVENT_BYTES = 1 << 16, 1 << 12
 """How much of a trace is searched at once (more costs page faults); what of an event may stand before its mark."""
-FINISHED = b'"finished": false'
-ALLOCATION, ALLOCATION_BYTES = b'"Addr": ', 40
-"""What stands right before the same mark in events of memory, which all have it."""
+UNFINISHED = re.compile(rb'"finished": false(?<!\d{12}, "finished": false)')
+"""The mark of an event without an end. Events of memory all have it, and an address before it."""
+NO_LENGTH = re.compile(rb'"dur": 0,')
+MARK_BYTES = 17
+"""Length of the longer mark."""
 OTHERS = (PREFIX, "gloo:", "mpi:", "nccl:", "ucc:", "xccl:", "hccl:")
 """Begin of names that are no matter here: `Regions` knows its own, and collectives (c10d) end by themselves."""
 
@@ -75,16 +77,14 @@ def names_left_open(trace: Path, *, are_marked: bool) -> Iterator[str]:
         trace: The file that torch wrote.
         are_marked: This version marks each; older ones may write a length of 0 for regions, and nothing for operators.
     """
-    marks = {FINISHED: (b"cpu_op", b"user_annotation")} | ({} if are_marked else {b'"dur": 0,': (b"user_annotation",)})
+    marks = {UNFINISHED: (b"cpu_op", b"user_annotation")} | ({} if are_marked else {NO_LENGTH: (b"user_annotation",)})
     for text, begin in _pieces(trace):
         for mark, kinds in marks.items():
-            at = text.find(mark, max(begin - len(mark) + 1, 0))
-            while at >= 0:
-                if ALLOCATION not in text[max(at - ALLOCATION_BYTES, 0) : at]:
-                    head = HEAD.search(text[max(at - EVENT_BYTES, 0) : at].rpartition(b'"ph":')[2])
-                    if head and head[1] in kinds and not (name := _decoded(head[2])).startswith(OTHERS):
-                        yield name
-                at = text.find(mark, at + 1)
+            for found in mark.finditer(text, max(begin - MARK_BYTES + 1, 0)):
+                head = HEAD.search(text[max(found.start() - EVENT_BYTES, 0) : found.start()].rpartition(b'"ph":')[2])
+                is_open = head and head[1] in kinds and found.end() > begin
+                if head and is_open and not (name := _decoded(head[2])).startswith(OTHERS):
+                    yield name
 
 
 def _pieces(trace: Path) -> Iterator[tuple[bytes, int]]:
