@@ -285,3 +285,28 @@ def test_old_torch_is_said_and_left_alone(tmp_path: Path) -> None:
     watched = record(tmp_path / "run", ["train.py"], cwd=tmp_path)
     assert watched.out == "1.13.1+cu117\n"
     assert watched.result()["problem"] == "torch-too-old"
+
+
+FAR = """
+import os, sys, torch
+from torch.distributed import rpc
+
+os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": sys.argv[1]}
+rpc.init_rpc("self", rank=0, world_size=1)
+weight = torch.ones(4, requires_grad=True)
+optimizer = torch.optim.SGD([weight])
+for _ in range(24):
+    optimizer.zero_grad()
+    (weight * rpc.rpc_sync("self", torch.add, args=(torch.ones(4), 1))).sum().backward()
+    optimizer.step()
+rpc.shutdown()
+"""
+
+
+def test_calls_to_other_processes_are_recorded_without_a_word(tmp_path: Path) -> None:
+    """With torch.distributed.rpc torch would say, while its profiler is on, that it records no callee."""
+    (tmp_path / "far.py").write_text(FAR)
+    watched = record(tmp_path / "run", ["far.py", free_port()], cwd=tmp_path)
+    alone = plain(["far.py", free_port()], cwd=tmp_path)
+    assert (watched.code, watched.err) == (0, alone.stderr)
+    assert {"light", "deep"} <= set(watched.window_names())

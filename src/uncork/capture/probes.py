@@ -121,7 +121,7 @@ class TraceProbe(Probe):
         config = without_python_events(self._torch, stacks=self._asked["with_stack"])
         if config is not None:  # set here, since the constructor refuses it beside stacks, for the sake of its events
             self._profile.experimental_config = config
-        if self._asked["profile_memory"]:
+        if self._asked["profile_memory"] or calls_others():
             self._quiet.append(quiet_warnings(self._torch))
         held_back = None if TraceProbe.was_used else HeldBack()
         TraceProbe.was_used = True
@@ -274,6 +274,12 @@ class FunctionsProbe(Probe):
             claim(tool_id, name)
 
         monitoring.use_tool_id = use_tool_id
+
+
+def calls_others() -> bool:
+    """Return whether the program calls functions of other processes: torch warns, once, that it profiles no callee."""
+    is_set = getattr(sys.modules.get("torch.distributed.rpc.api"), "_is_current_rpc_agent_set", None)
+    return is_set is not None and bool(is_set())
 
 
 def names_are_text(frame: FrameType | None) -> bool:
