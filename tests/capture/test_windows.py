@@ -179,6 +179,10 @@ def test_worker_stages(tmp_path: Path, start: str) -> None:
     assert count["deserialise", -1] == 24
     fetch = spans.dur_ns[spans.stage == spans.stages.index("fetch")]
     assert fetch.min() >= 4 * 4_000_000
+    # Items compute: in all of that time they have a core or wait for one.
+    assert {worker: number for (name, worker), number in count.items() if name == "ran"} == {0: 12, 1: 12}
+    ran = spans.stage == spans.stages.index("ran")
+    assert (spans.dur_ns + spans.value)[ran].sum() > 0.8 * fetch.sum()
     busiest = max((one for one in recording.stacks if one.where == "worker"), key=lambda one: one.count)
     assert (busiest.function, Path(busiest.file).name) == ("__getitem__", "training.py")
 

@@ -141,3 +141,28 @@ def test_workers_that_leave_the_cores_idle_take_no_turns(used: float, crowded: b
     samples = SampleTable({**series, "process_cpu_cores": (when, np.full(3, 2 * used))})
     found_some = outcome("too-many-workers", [replace(recording, samples=samples)]) != []
     assert found_some is crowded
+
+
+@pytest.mark.parametrize(
+    ("ran_ms", "queued_ns", "wanted", "crowded"),
+    [(6, 0, 2.4, True), (1, 5 * MS, 2.4, True), (1, 0, 0.4, False), (1, -1, None, True)],
+)
+def test_workers_that_sleep_take_no_turns(ran_ms: int, queued_ns: int, wanted: float | None, crowded: bool) -> None:
+    """Four workers on two cores, 8 of 10 ms in a batch: ran or queued for 6 they want 2.4 cores, for 1 only 0.4."""
+    spans = [("fetch", worker, 0, 8, 16) for worker in range(4)] + [("idle", worker, 8, 2, 0) for worker in range(4)]
+    spans += [("ran", worker, 0, ran_ms, queued_ns) for worker in range(4)]
+    assert stages(*spans).cores_wanted == (None if wanted is None else pytest.approx(wanted))
+    text = WAITING + "setting num_workers 4\nsetting cores 2\n"
+    text += "".join(
+        f'  loader {worker} {start}ms..{start + ms}ms {name} {{"value": {value}}}\n'
+        for name, worker, start, ms, value in spans
+    )
+    assert (outcome("too-many-workers", sketch(text)) != []) is crowded
+
+
+def test_workers_that_sleep_may_be_more_than_the_cores() -> None:
+    """One worker of two cores takes 9 ms for a batch, ran for 1 of them: four hide most of it behind the 2 ms left."""
+    text = WAITING + "setting num_workers 1\nsetting cores 2\n  loader 0 0ms..9ms fetch\n"
+    finding = found("too-few-workers", text + '  loader 0 0ms..1ms ran {"value": 0}\n')
+    assert (finding.params["workers"], finding.advice[0]) == (4, "more-workers")
+    assert found("too-few-workers", text + '  loader 0 0ms..8ms ran {"value": 0}\n').advice[0] == "cheaper-items"

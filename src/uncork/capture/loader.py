@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from uncork.capture.core_time import queued_ns
 from uncork.capture.spans import SpanWriter
 from uncork.capture.stacks import StackSampler
 
@@ -246,19 +247,33 @@ def _clean_reports() -> None:
 def _note_idle(
     fetcher: Any, spans: SpanWriter, sampler: StackSampler, guard: Callable[..., object], last: list[int]
 ) -> None:
-    """Wrap a worker's fetch once more: span ``idle`` between two fetches, and samples only inside one."""
+    """Wrap a worker's fetch once more: span ``idle`` between two fetches, and samples only inside one.
+
+    Span ``ran`` is how much of it had a core; its value how long it was ready and none was free, -1 where not counted.
+    """
     timed = fetcher.fetch
+
+    def core_time() -> tuple[int, int | None]:
+        return time.process_time_ns(), queued_ns()
+
+    def note_ran(begun_ns: int, before: tuple[int, int | None]) -> None:
+        (ran_ns, queued), (ran_before_ns, queued_before) = core_time(), before
+        waited_ns = -1 if queued is None or queued_before is None else queued - queued_before
+        spans.add("ran", begun_ns, begun_ns + ran_ns - ran_before_ns, waited_ns)
 
     def fetch(self: Any, index: Any) -> Any:
         begun_ns = clock()
         if last[0]:
             guard(lambda: spans.add("idle", last[0], begun_ns))
         sampler.active = True
+        before = core_time()
         try:
             return timed(self, index)
         finally:
             sampler.active = False
             last[0] = clock()
+            if spans.on:
+                guard(lambda: note_ran(begun_ns, before))
 
     fetcher.fetch = fetch
 

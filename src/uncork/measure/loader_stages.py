@@ -19,6 +19,8 @@ class Worker:
         collate_ns: Mean time to put a batch together.
         serialise_ns: Mean time to hand a batch over.
         idle_ns: Mean time it waits for an order, per batch.
+        awake_share: Share of its work in which it runs or is ready to, else it waits for a disk or a network; None
+            where the system does not count that.
     """
 
     number: int
@@ -27,6 +29,7 @@ class Worker:
     collate_ns: int
     serialise_ns: int
     idle_ns: int
+    awake_share: float | None = None
 
     @property
     def busy_ns(self) -> int:
@@ -114,6 +117,18 @@ class LoaderStages(Measurement):
         """Return the share of its time that the makers work, on the mean."""
         return 1.0 - sum(maker.idle_share for maker in self.makers) / len(self.makers) if self.makers else 0.0
 
+    @property
+    def awake_share(self) -> float | None:
+        """Return the share of the workers' work in which they need a core, on the mean; None where unknown."""
+        shares = [maker.awake_share for maker in self.makers if maker.awake_share is not None]
+        return sum(shares) / len(shares) if shares and len(shares) == len(self.makers) else None
+
+    @property
+    def cores_wanted(self) -> float | None:
+        """Return how many cores the workers would use at once, were there enough; None where unknown."""
+        awake = self.awake_share
+        return None if awake is None else awake * self.busiest_share * len(self.makers)
+
 
 def _at(spans: SpanTable, stage: str, worker: int | None = None) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
     if stage not in spans.stages:
@@ -146,4 +161,13 @@ def _worker(spans: SpanTable, number: int) -> Worker:
         collate_ns=_mean(spans, "collate", number),
         serialise_ns=_mean(spans, "serialise", number),
         idle_ns=_mean(spans, "idle", number),
+        awake_share=_awake_share(spans, number),
     )
+
+
+def _awake_share(spans: SpanTable, number: int) -> float | None:
+    ran, worked = _at(spans, "ran", number), _at(spans, "fetch", number) | _at(spans, "collate", number)
+    worked_ns = int(spans.dur_ns[worked].sum())
+    if not ran.any() or not worked_ns or (spans.value[ran] < 0).any():
+        return None
+    return min(int((spans.dur_ns[ran] + spans.value[ran]).sum()) / worked_ns, 1.0)

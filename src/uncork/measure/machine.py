@@ -96,19 +96,26 @@ class Machine(Measurement):
             "optimizer": self.optimizer if self.optimizer in _FUSED else "AdamW",
         }
 
-    def workers_for(self, load_ns: float, rest_ns: float, *, waiting: bool = False) -> int:
+    def workers_for(
+        self, load_ns: float, rest_ns: float, *, waiting: bool = False, awake_share: float | None = None
+    ) -> int:
         """Return how many workers hide the loading of a batch behind the rest of a step, and no more than cores.
 
         Little's law: as many as batches must be in the making at once. One core stays with the main process, unless
-        the workers mostly wait.
+        the workers mostly wait; where it is known how much they wait, more of them share each of the others.
 
         Args:
             load_ns: Time one worker takes to make a batch.
             rest_ns: Time of a step without the wait for data.
             waiting: Whether workers mostly wait for disk or network.
+            awake_share: Share of that time in which it needs a core, where that is known.
         """
         cores = self.cores or DEFAULT_CORES
-        most = cores if waiting else max(cores - 1, 1)
+        others = max(cores - 1, 1)
+        if awake_share is not None:
+            most = int(others / max(awake_share, LEAST_AWAKE_SHARE))
+        else:
+            most = cores if waiting else others
         return max(1, math.ceil(min(load_ns / max(rest_ns, 1.0), most)))
 
     def hidden_share(self, load_ns: float, rest_ns: float, workers: int) -> float:
@@ -119,6 +126,9 @@ class Machine(Measurement):
 
 DEFAULT_CORES = 8
 """Cores assumed where the recording does not say; the advice then tells people to stay below their own number."""
+
+LEAST_AWAKE_SHARE = 0.25
+"""Four workers for each core are the most that is advised: each takes memory, and a disk serves only so many."""
 
 
 def _said(value: int | None) -> str:

@@ -44,7 +44,8 @@ def too_few_workers(
     rest_ns = max(ledger.mean_step_ns - wait.mean_ns, 0)
     # The workers together make one batch per step, so each takes as many steps as there are workers.
     load_ns = stage.mean_ns("busy_ns") if stage and stage.makers else max(now, 1) * ledger.mean_step_ns
-    wanted = machine.workers_for(load_ns if now else float("inf"), rest_ns, waiting=code is not None and code.waits)
+    waiting, awake = code is not None and code.waits, stage.awake_share if stage else None
+    wanted = machine.workers_for(load_ns if now else float("inf"), rest_ns, waiting=waiting, awake_share=awake)
     more = wanted > now
     won = min(machine.hidden_share(load_ns, rest_ns, wanted), cost.share) if more and now else cost.share
     top = code.top() if code else None

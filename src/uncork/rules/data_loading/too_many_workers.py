@@ -4,6 +4,7 @@ from uncork.findings import Cost, Evidence, Gain, Location
 from uncork.measure import Ranks
 from uncork.measure.busy_machine import BusyMachine
 from uncork.measure.loader_code import LoaderCode
+from uncork.measure.loader_stages import LoaderStages
 from uncork.measure.step_ledger import StepLedger
 from uncork.measure.worker_counts import WorkerCounts
 from uncork.rules.rule import rule
@@ -20,11 +21,16 @@ def too_many_workers(
     ledgers: Ranks[StepLedger],
     codes: Ranks[LoaderCode] | None,
     machines: Ranks[BusyMachine] | None,
+    stages: Ranks[LoaderStages] | None,
 ) -> Cost | None:
     """Return the wait for data of a job whose workers take turns on the cores; the gain is not known beforehand."""
     # Workers that mostly wait for a disk or a network need no core meanwhile.
     waiting = [code.waits for code in codes] if codes else [False] * len(counts)
     if machines and min(one.idle_share for one in machines) >= FREE_SHARE:
+        return None
+    # What they would use is counted by themselves, whatever else runs on the machine; each process needs a core more.
+    wanted = [one.cores_wanted for one in stages or ()]
+    if wanted and None not in wanted and sum(one or 0.0 for one in wanted) + len(counts) <= counts[0].cores:
         return None
     crowded = [
         count.workers * len(counts) > count.cores and not waits for count, waits in zip(counts, waiting, strict=True)
