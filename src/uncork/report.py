@@ -99,15 +99,13 @@ class Report:
 
         Without an accelerator nothing records one, and one process has no collectives: such rules are no gap.
         """
-        beyond: set[str] = set()
-        if not self.run.get("on_device") and not self.run.get("devices"):
-            beyond |= _NEEDS_DEVICE
-        if self.comm is None and len(self.run.get("ranks", ())) < 2 and (self.run.get("world_size") or 1) < 2:
+        beyond = set() if self.run.get("on_device") or self.run.get("devices") else set(_NEEDS_DEVICE)
+        if self.comm is None and not self._several_ranks:
             beyond |= _NEEDS_RANKS
         if self.run.get("on_device"):
             beyond.add("cpu_work")
-        missing_data = any(issue.id == "device-data-missing" for issue in self.quality)
-        return missing_data or not beyond & set(lack.missing)
+        lost = any(issue.id == "device-data-missing" for issue in self.quality)
+        return lost or not beyond & set(lack.missing)
 
     @property
     def gains_overlap(self) -> bool:
@@ -124,11 +122,13 @@ class Report:
         return crowded or sum(finding.gain.high for finding in self.findings) > 1
 
     def usual_step(self, lang: str) -> str:
-        """Return what the table of a step holds beyond what the verdict speaks of; nothing where that is all."""
+        """Return how the table of a step and the step that the verdict speaks of differ; nothing where they do not."""
         usual_ns, whole_ns = self.verdict.summary.params.get("step_ns"), self.run.get("step_ns")
-        if not isinstance(usual_ns, int) or not isinstance(whole_ns, int) or whole_ns - usual_ns <= whole_ns // 200:
+        if not isinstance(usual_ns, int) or not isinstance(whole_ns, int):
             return ""
-        return say(lang, "ui.usual_step", {"usual_ns": usual_ns, "left_out_ns": whole_ns - usual_ns})
+        key = "ui.usual_step" if whole_ns > usual_ns else "ui.usual_step.longer"
+        told = say(lang, key, {"usual_ns": usual_ns, "left_out_ns": whole_ns - usual_ns})
+        return told if abs(whole_ns - usual_ns) > whole_ns // 200 else ""
 
     def to_record(self, lang: str) -> list[str]:
         """Return what to record so that an answer too uncertain to give becomes one, what most rules lack first."""
@@ -145,7 +145,12 @@ class Report:
 
     def record_key(self, what: str) -> str:
         """Return the catalogue's key of what `how_to_record` says."""
-        return self._of_run(f"record.{what}")
+        return self._of_run(f"record.{what}" + ".several" * (what == "collectives" and self._several_ranks))
+
+    @property
+    def _several_ranks(self) -> bool:
+        """Return whether the job has more than one rank."""
+        return max(len(self.run.get("ranks", ())), self.run.get("world_size") or 1) > 1
 
     def how_to_mend(self, issue: Quality, lang: str) -> str:
         """Return what to do about what limits the recording; in the words of `uncork run` for its own."""

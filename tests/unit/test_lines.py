@@ -62,6 +62,19 @@ def test_styles_stay_where_they_were() -> None:
     assert all(span.style != "green" for span in first.spans if span.end > span.start)
 
 
+@pytest.mark.parametrize("label", ["通信", "a b"])
+def test_a_label_at_the_end_stays_on_one_line(label: str) -> None:
+    """At no width that has room for it is the label cut; the same words unmarked are, at some."""
+    marked = Text("每步有 65 % 在等待  ")
+    marked.append(label)
+    marked.last = len(label)
+    ends = []
+    for text in (marked, Text(marked.plain)):
+        lines = [text.wrap(Console(width=width), width) for width in range(6, 25)]
+        ends.append([one[-1].plain.rstrip().endswith(label) for one in lines])
+    assert [all(one) for one in ends] == [True, False]
+
+
 @pytest.mark.parametrize("lang", LANGUAGES)
 @pytest.mark.parametrize("width", range(40, 131, 6))
 def test_no_line_of_the_report_begins_with_a_lone_sign(lang: str, width: int) -> None:

@@ -12,6 +12,7 @@ import pytest
 from tests.unit.reports import starved_report
 from uncork.errors import UnreadableError
 from uncork.findings import Gain, Message, NotAssessed, Quality
+from uncork.locale import LANGUAGES, say
 from uncork.measure import Missing
 from uncork.measure.facts import Facts
 from uncork.pipeline import conclude
@@ -77,6 +78,17 @@ def test_rules_for_devices_and_ranks_do_not_apply_where_there_are_none():
     assert [lost.applies(one) for one in asked] == [True, True, True]
 
 
+@pytest.mark.parametrize(
+    ("run", "several"), [({"ranks": [0, 1]}, True), ({"ranks": [0], "world_size": 2}, True), ({"ranks": [0]}, False)]
+)
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_several_ranks_that_exchanged_nothing_are_not_asked_to_be_several(run, several, lang):
+    """Two ranks are told to record steps with an exchange; one process, to record a job of several ranks."""
+    told = replace(starved_report(), run=run).how_to_record("collectives", lang)
+    assert told == say(lang, "record.collectives.several" if several else "record.collectives")
+    assert told != say(lang, "record.collectives" if several else "record.collectives.several")
+
+
 def test_a_recording_whose_facts_break_still_has_a_report():
     """A fault of our own in reading the head costs the head, not the report."""
     report = conclude([{Facts: Missing(("fault",))}])
@@ -98,6 +110,14 @@ def test_what_the_table_holds_beyond_the_verdict_is_said_below_it(form, lang, sa
     assert says in re.sub(r"</?span[^>]*>", "", shown)  # a page keeps a figure and its unit on one line
     same = replace(usual, verdict=replace(usual.verdict, summary=Message("test: {step_ns}", {"step_ns": 99_600_000})))
     assert same.usual_step(lang) == report.usual_step(lang) == ""
+
+
+@pytest.mark.parametrize(("lang", "says"), [("en", "other steps take 104 ms on average"), ("zh", "平均用 104 ms")])
+def test_a_verdict_about_longer_steps_than_the_tables_says_so(lang, says):
+    """Short steps that stood still are left out: the table's mean is 100 ms, the verdict's 104 ms."""
+    report = starved_report()
+    longer = replace(report.verdict, summary=Message("test: {step_ns}", {"step_ns": 104_000_000}))
+    assert says in replace(report, verdict=longer).usual_step(lang)
 
 
 @pytest.mark.parametrize(("gains", "overlap"), [((0.4, 0.3), True), ((0.4, 0.1), False), ((0.7,), False)])

@@ -67,6 +67,8 @@ def test_pitfall_3_total_read_as_self():
     assert (finding.params["by_self"], finding.params["self_ns"]) == ("aten::addmm", 3_000_000)
     assert finding.params["total_self_ns"] == 200_000
     assert clear("total-read-as-self", "steps 2 x 10ms\n  main 0ms..9ms aten::linear\n  main 0.1ms..8.9ms aten::addmm")
+    # Nobody read a table of the profiler's where `uncork run` recorded.
+    assert outcome("total-read-as-self", [replace(one, run=RunInfo()) for one in sketch(apart)]) == []
 
 
 def test_pitfall_4_cpu_ignored():

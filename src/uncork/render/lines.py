@@ -27,6 +27,9 @@ _MARK, _KEPT = "\x1f", "\ue000"
 class Text(RichText):
     """Text for a terminal; rich takes a sentence in Chinese for one word, and a unit for another than its number."""
 
+    last = 0
+    """So many characters at the end stay on one line: a label."""
+
     def wrap(
         self,
         console: Console,
@@ -40,9 +43,10 @@ class Text(RichText):
         """Return the lines of the text, none wider than `width`."""
         text = self.copy()
         if not no_wrap and _MARK not in self.plain and _KEPT not in self.plain:
-            text.plain = _UNIT.sub(_KEPT, self.plain)
+            head, label = self.plain[: len(self) - self.last], self.plain[len(self) - self.last :]
+            text.plain = _UNIT.sub(_KEPT, head) + label.replace(" ", _KEPT)
             between = RichText(_MARK, self.style, justify=self.justify, overflow=self.overflow)
-            text = between.join(text.divide(_places(text.plain, width)))
+            text = between.join(text.divide(one for one in _places(text.plain, width) if one <= len(head)))
         lines = RichText.wrap(
             text, console, width, justify=justify, overflow=overflow, tab_size=tab_size, no_wrap=no_wrap
         )

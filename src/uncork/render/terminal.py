@@ -202,7 +202,9 @@ def _finding(number: int, finding: Finding, options: Options, gain_width: int) -
     lang, texts = options.lang, finding_texts(finding, options.lang)
     title = Text(texts["title"], style="bold")
     if finding.bottleneck in CLASSES:  # remarks on the recording itself have no class
-        title.append("  " + say(lang, f"class.{finding.bottleneck.value}"), style="not bold dim")
+        label = say(lang, f"class.{finding.bottleneck.value}")
+        title.append(f"  {label}", style="not bold dim")
+        title.last = len(label)
     lines: list[RenderableType] = [title]
     places = where(finding.location)
     if places:

@@ -2,6 +2,7 @@
 
 from uncork.findings import Cost, Evidence, Gain, Location
 from uncork.measure import Ranks
+from uncork.measure.facts import Facts
 from uncork.measure.total_and_self import TotalAndSelf
 from uncork.rules.rule import rule
 
@@ -12,8 +13,10 @@ ELSEWHERE_SHARE = 0.5
 
 
 @rule()
-def total_read_as_self(leaders: Ranks[TotalAndSelf]) -> Cost | None:
-    """Return the observation, which costs nothing."""
+def total_read_as_self(leaders: Ranks[TotalAndSelf], facts: Ranks[Facts]) -> Cost | None:
+    """Return the observation, which costs nothing; of `uncork run` nobody reads a table of the profiler's."""
+    if any(one.run is not None for one in facts):
+        return None
     for place, one in enumerate(leaders):
         hollow = one.total_self_ns < HOLLOW_SHARE * one.total_ns
         if hollow and one.inside_share < ELSEWHERE_SHARE and one.by_self != one.by_total:
