@@ -1,7 +1,10 @@
 """However a program ends, it ends as it would have without us, and what was recorded is there."""
 
+import contextlib
+import functools
 import json
 import os
+import signal
 import subprocess
 import sys
 import traceback
@@ -12,7 +15,7 @@ import pytest
 
 from tests.capture.runs import Run, command, environment, plain, record
 from uncork import readers
-from uncork.capture.inside import OUR_FILES, theirs_of, without_our_frames
+from uncork.capture.inside import OUR_FILES, STANDARD, theirs_of, without_our_frames
 from uncork.capture.options import CaptureOptions, Orders
 from uncork.capture.recorder import Recorder
 
@@ -134,15 +137,17 @@ def test_what_the_program_prints_of_stacks_shows_no_frame_of_ours(tmp_path: Path
     [
         ("main ours torch", "main torch"),
         ("ours torch ours forward", "torch forward"),
-        ("main ours guard ours torch", "main guard ours torch"),
+        ("main ours guard ours torch pathlib handler", "main handler"),
+        ("guard ours torch", "guard ours torch"),
         ("torch ours", "torch ours"),
     ],
 )
 def test_frames_of_ours_are_shown_in_faults_of_ours_alone(stack: str, shown: str) -> None:
-    """Above frames of others they are left out; what lies below the guard, or fails in ours itself, is told whole."""
+    """Above frames of others they are left out, below the guard with those of Python and torch; ours alone is whole."""
     frames = []
+    lie_in = {"ours": OUR_FILES, "guard": OUR_FILES, "torch": "/lib/site-packages/torch/", "pathlib": STANDARD[0]}
     for name in stack.split():
-        file = OUR_FILES + "hooks.py" if name in ("ours", "guard") else f"{name}.py"
+        file = f"{lie_in.get(name, '')}{name}.py"
         frames.append((SimpleNamespace(f_code=SimpleNamespace(co_filename=file, co_name=name)), 1))
     assert " ".join(frame.f_code.co_name for frame, _ in theirs_of(frames)) == shown
 
@@ -151,8 +156,8 @@ def test_a_ctrl_c_that_falls_into_us_points_at_the_programs_line(tmp_path: Path)
     """What ran below our guard was ours, files of Python's own library included: the traceback ends where we began."""
     recorder = Recorder(Orders(str(tmp_path), "", CaptureOptions()))
 
-    def interrupted() -> None:
-        raise KeyboardInterrupt
+    close = functools.partial(signal.raise_signal, signal.SIGINT)
+    interrupted = contextlib.closing(SimpleNamespace(close=close)).__exit__  # Python's own, in a file of the library
 
     def program() -> None:
         recorder.guard(interrupted)

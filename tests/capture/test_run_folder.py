@@ -158,6 +158,7 @@ def test_cut_lines_and_damaged_parts_are_left_out(folder: Path) -> None:
         ("torch-too-old", 0, "older than 2.3"),
         ("disk-full", 12, "disk was full"),
         ("recorder-fault", 12, "a fault of its own"),
+        ("handler-raised", 12, "signal handler of the program"),
         ("user-profiler", 12, "profiler of its own"),
         ("too-short", 4, "ended after 4 steps"),
         ("no-steps", 0, "No training or inference step"),

@@ -9,12 +9,14 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+from uncork.capture.apart import is_theirs
+
 OWNER = "owner.pid"
 """File in a rank's folder that says which process owns it."""
 
 FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 """A full disk, a limit on the size of files, a quota."""
-FAULTS = ("disk-full", "recorder-fault")
+FAULTS = ("disk-full", "recorder-fault", "handler-raised")
 """Files of the run folder of which each says that a recording ended early, and where."""
 
 
@@ -94,12 +96,19 @@ def note_fault(folder: str) -> str:
     The first fault is kept; where a full disk takes no text the name alone says which.
     """
     error = sys.exc_info()[1]
-    kind = FAULTS[0] if isinstance(error, OSError) and error.errno in FULL else FAULTS[1]
+    kind = _kind(error)
     with contextlib.suppress(OSError), (Path(folder) / kind).open("x", encoding="utf-8", errors="replace") as file:
         place = traceback.extract_tb(sys.exc_info()[2])[-1]
         what = f"{Path(place.filename).name}:{place.lineno}, {type(error).__name__}: {error}"
         file.write(what.splitlines()[0] + "\n" + traceback.format_exc())
     return kind
+
+
+def _kind(error: BaseException | None) -> str:
+    full, fault, theirs = FAULTS
+    if error is not None and is_theirs(error):
+        return theirs
+    return full if isinstance(error, OSError) and error.errno in FULL else fault
 
 
 def fault_of(folder: Path) -> tuple[str, str]:

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from types import CodeType
 from typing import Any
 
 from uncork.capture.imports import AfterImport
@@ -16,6 +17,8 @@ from uncork.capture.options import ENVIRONMENT, Orders
 OUR_FILES = os.path.dirname(os.path.abspath(__file__)) + os.sep
 BORDERS = ("guard", "_torch_is_there", "_finish", "_name")
 """Functions of ours below which what fails is a fault of ours."""
+STANDARD = (os.path.dirname(os.__file__) + os.sep, "<frozen ")
+"""How the files of Python's own modules begin; what is installed may lie below them."""
 ENTERED = "entered"
 """Empty file of the run folder: a Python process of the program has let the recorder in."""
 TORCH_FOUND = "torch.json"
@@ -181,13 +184,8 @@ def _watch_the_end() -> None:
 
 def without_our_frames(error: BaseException, trace: Any) -> Any:
     """Return a traceback as it would be without us, and mend those of the errors it came from."""
-    kept = []
-    for one in _links(trace):
-        code = one.tb_frame.f_code
-        if not code.co_filename.startswith(OUR_FILES):
-            kept.append(one)
-        elif code.co_name == "guard":
-            break  # what runs below is ours too (a Ctrl-C fell into it)
+    links = _links(trace)
+    kept = [links[place] for place in _places([one.tb_frame.f_code for one in links])]
     for one, following in zip(kept, [*kept[1:], None], strict=True):
         one.tb_next = following
     cleaned = kept[0] if kept else trace
@@ -197,6 +195,27 @@ def without_our_frames(error: BaseException, trace: Any) -> Any:
         if origin is not None and origin.__traceback__ is not None:
             without_our_frames(origin, origin.__traceback__)
     return cleaned
+
+
+def _places(codes: list[CodeType]) -> list[int]:
+    """Return where in a stack, outermost first, the program's own frames are.
+
+    What ran below a guard of ours was ours, files of Python's library and of torch included (Ctrl-C, or a signal that
+    the program handles, fell into it); the handler is the program's.
+    """
+    kept, is_below = [], False
+    for place, code in enumerate(codes):
+        if code.co_filename.startswith(OUR_FILES):
+            is_below = is_below or code.co_name in BORDERS
+        elif not (is_below and _is_library(code.co_filename)):
+            kept.append(place)
+    return kept
+
+
+def _is_library(file: str) -> bool:
+    """Return whether a file is Python's or torch's."""
+    folder, _, installed = file.partition("-packages" + os.sep)
+    return installed.startswith("torch" + os.sep) if installed else folder.startswith(STANDARD)
 
 
 def _tell_no_frame_of_ours() -> None:
@@ -217,18 +236,14 @@ def _tell_no_frame_of_ours() -> None:
 
 def theirs_of(frames: list[Any]) -> list[Any]:
     """Return the frames of a stack, outermost first, without ours above others; a fault of our own is told whole."""
-    kept: list[Any] = []
-    ours: list[Any] = []
-    for place, (frame, *_) in enumerate(frames):
-        code = frame.f_code
-        if not code.co_filename.startswith(OUR_FILES):
-            kept.append(frames[place])
-            ours = []
-        elif code.co_name in BORDERS:
-            return kept + frames[place:]
-        else:
-            ours.append(frames[place])
-    return kept + ours
+    codes = [frame.f_code for frame, *_ in frames]
+    kept = _places(codes)
+    are_ours = [code.co_filename.startswith(OUR_FILES) for code in codes]
+    border = next((place for place, code in enumerate(codes) if are_ours[place] and code.co_name in BORDERS), None)
+    if border is None:
+        last = max(kept, default=-1)
+        return [frames[place] for place in kept] + frames[last + 1 :]
+    return [frames[place] for place in kept] if kept and kept[0] < border else frames[border:]
 
 
 def _links(trace: Any) -> list[Any]:
@@ -248,6 +263,9 @@ def _finish() -> None:
         recorder.finish()
     except Exception:
         recorder.break_down()
+    except BaseException:  # Ctrl-C, say: without us the program would be past it
+        with contextlib.suppress(BaseException):
+            recorder.write(ended=True)
 
 
 def _forked() -> None:

@@ -40,7 +40,7 @@ class CaptureResult:
         exit_code: The program's exit code as a shell shows it (128 + n for signal n).
         signal: The signal that ended it, or None.
         problem: Id of what prevents an analysis (``not-let-in torch-not-imported torch-too-old disk-full recorder-fault
-            user-profiler too-short no-steps``), a key ``note.<id>`` of the catalogue, or empty.
+            handler-raised user-profiler too-short no-steps``), a key ``note.<id>`` of the catalogue, or empty.
         leads: This process reports; other ranks' processes of a launcher stay silent.
         stopped_by_us: The program was ended by a limit that the user asked for.
         where: Place and name of the fault of ours that prevents an analysis, or empty.

@@ -42,6 +42,7 @@ EMPTY = {
     "torch-too-old": "run_of_old_torch",
     "disk-full": "run_on_full_disk",
     "recorder-fault": "run_with_fault",
+    "handler-raised": "run_with_handler",
     "user-profiler": "run_with_profiler",
 }
 """What prevented a recording → what the reader says of it."""

@@ -1,0 +1,107 @@
+"""Signals that fall into the recorder: what they raise is the program's, and so is every frame that it is shown."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.capture.runs import Run, record
+
+pytestmark = pytest.mark.torch
+PROGRAM = """
+import os, signal, sys, traceback
+from functools import partial
+from importlib import import_module
+from types import SimpleNamespace
+import torch
+
+def handler(number, frame):
+    print([one.name for one in traceback.extract_stack()], flush=True)
+    mend()
+    raise TimeoutError("late")
+
+def train(steps):
+    weight = torch.ones(4, requires_grad=True)
+    optimizer = torch.optim.SGD([weight])
+    for _ in range(steps):
+        (weight * 2).sum().backward()
+        optimizer.step()
+
+def mend():
+    files.os = os
+
+def fall():
+    files.os = SimpleNamespace(getpid=partial(signal.raise_signal, getattr(signal, sys.argv[1])))
+
+signal.signal(signal.SIGALRM, handler)
+files = import_module("uncork.capture.files")
+if sys.argv[2] == "at-end":
+    train(20)
+    fall()
+else:
+    train(3)
+    fall()
+    try:
+        train(20)
+    except (TimeoutError, KeyboardInterrupt):
+        if sys.argv[2] == "uncaught":
+            raise
+        traceback.print_exc(file=sys.stdout)
+        mend()
+    train(20)
+"""
+AT_A_STEP = """Traceback (most recent call last):
+  File "late.py", line 35, in <module>
+    train(20)
+  File "late.py", line 18, in train
+    optimizer.step()
+"""
+RAISED = {
+    "SIGALRM": '  File "late.py", line 11, in handler\n    raise TimeoutError("late")\nTimeoutError: late\n',
+    "SIGINT": "KeyboardInterrupt\n",
+}
+STACK = {"SIGALRM": "['<module>', 'train', 'handler']\n", "SIGINT": ""}
+"""What the program's handler prints of its own stack."""
+
+
+@pytest.fixture(params=["SIGALRM", "SIGINT"])
+def signalled(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Path]:
+    """Return a signal, and the folder of a program into whose recorder it falls once that writes a file."""
+    (tmp_path / "late.py").write_text(PROGRAM)
+    return request.param, tmp_path
+
+
+def ran(signalled: tuple[str, Path], when: str) -> Run:
+    """Return the recording of the program."""
+    name, folder = signalled
+    run = record(folder / "run", ["late.py", name, when], cwd=folder)
+    return replace(run, out=run.out.replace(f"{folder}/", ""), err=run.err.replace(f"{folder}/", ""))
+
+
+def test_what_the_program_prints_shows_its_own_frames(signalled: tuple[str, Path]) -> None:
+    """The traceback that it prints, and the stack that its handler sees, know nothing of ours; it goes on."""
+    run = ran(signalled, "caught")
+    assert (run.out, run.err, run.code) == (STACK[signalled[0]] + AT_A_STEP + RAISED[signalled[0]], "", 0)
+
+
+def test_a_handler_s_exception_is_told_as_the_program_s(signalled: tuple[str, Path]) -> None:
+    """It ends the recording, and is no fault of ours; Ctrl-C ends no recording."""
+    run = ran(signalled, "caught")
+    is_handler = signalled[0] == "SIGALRM"
+    assert run.told(0)["notes"] == ["handler-raised"] * is_handler
+    assert (run.folder / "handler-raised").exists() == is_handler
+    assert ("baseline2" in run.window_names()) != is_handler
+
+
+def test_what_ends_the_program_shows_its_own_frames(signalled: tuple[str, Path]) -> None:
+    """Where nobody catches it, Python's own traceback is that of a plain run."""
+    run = ran(signalled, "uncaught")
+    assert (run.out, run.err) == (STACK[signalled[0]], AT_A_STEP + RAISED[signalled[0]])
+    assert run.code == {"SIGALRM": 1, "SIGINT": -2}[signalled[0]]
+
+
+def test_a_signal_at_the_very_end_changes_nothing(signalled: tuple[str, Path]) -> None:
+    """The program would have ended by then: nothing is said, and its exit code stands."""
+    run = ran(signalled, "at-end")
+    assert (run.err, run.code) == ("", 0)
+    assert {"light", "deep"} <= set(run.window_names())
