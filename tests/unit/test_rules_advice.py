@@ -81,6 +81,34 @@ def test_advice_for_the_cpu_names_no_device(op: str, head: str, advice: tuple[st
     assert found("dominant-operator", f"{head}steps 4 x 10ms\n  main 0ms..9ms {op}\n").advice == advice
 
 
+@pytest.mark.parametrize(
+    ("weight", "groups", "advice"),
+    [
+        ("64, 256, 3, 3", 1, "cheaper-convolution"),
+        ("64, 256, 1, 1", 1, "fewer-channels"),
+        ("64, 64, 1, 1", 4, "fewer-channels"),
+        ("256, 1, 3, 3", 256, "kernel"),
+    ],
+)
+def test_a_convolution_is_made_smaller_where_it_can_be(weight: str, groups: int, advice: str):
+    """A larger kernel can shrink, of a 1×1 only its channels; a depthwise one is what others are replaced by."""
+    inputs = weight.split(",")[1].strip() if groups == 1 else str(max(groups, 64))
+    shapes = f'"Input Dims": [[8, {inputs}, 56, 56], [{weight}], [], [], [], [], [], [], []]'
+    concrete = f'"Concrete Inputs": ["", "", "", "[1, 1]", "[1, 1]", "[1, 1]", "False", "[0, 0]", "{groups}"]'
+    op = f'aten::convolution {{{shapes}, {concrete}, "Input type": ["float", "float"]}}'
+    text = f"device NVIDIA H100\nwith shapes\nsteps 4 x 10ms\n  main 0ms..1ms {op} -> stream 7 1ms..9ms cudnn_fprop\n"
+    assert found("dominant-operator", text).advice[-1] == advice
+
+
+def test_masks_of_dropout_are_not_drawn_before_the_step():
+    """What draws a mask in each dropout is dropout's; drawn by the program, it is a random number like others."""
+    drawn = "  main 1ms..9ms aten::bernoulli_\n"
+    drawn += "  backward 9.2ms..9.3ms autograd::engine::evaluate_function: MulBackward0\n"
+    assert found("dominant-operator", f"steps 4 x 10ms\n{drawn}").advice == ("draw-less",)
+    text = f"steps 4 x 10ms\n  main 0.5ms..9.1ms aten::dropout\n{drawn}"
+    assert found("dominant-operator", text).advice == ("fewer-masks",)
+
+
 def test_doubles_are_the_first_thing_to_change():
     """Single precision before smaller products, on the CPU and on a device; bf16 is not offered for doubles."""
     mm = 'aten::mm {"Input Dims": [[256, 1024], [1024, 1024]], "Input type": ["double", "double"]}'

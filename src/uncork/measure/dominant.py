@@ -9,7 +9,7 @@ from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.host_bandwidth import HostBandwidth
 from uncork.measure.kernels_table import KernelTable
 from uncork.measure.operator import Operator
-from uncork.measure.operators import OperatorTable
+from uncork.measure.operators import OperatorTable, operator_parts
 from uncork.records import dataclass
 
 MOST = 3
@@ -19,6 +19,9 @@ _KINDS = (
     ("attention", re.compile(r"attention|flash|fmha", re.IGNORECASE)),
     ("gemm", re.compile(r"mm(\b|_)|matmul|linear|gemm|einsum|cijk|nvjet", re.IGNORECASE)),
 )
+MASK = "aten::bernoulli_"
+_DROPOUT = frozenset({"aten::dropout", "aten::dropout_", "aten::feature_dropout", "aten::feature_dropout_"})
+"""Dropout in training calls the mask's operator once each time (ATen/native/Dropout.cpp)."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,7 @@ class Heavy:
 
     Args:
         operator: Which.
-        kind: ``conv gemm attention other``.
+        kind: ``conv gemm attention dropout other``.
         ns: Time per step that it takes itself.
     """
 
@@ -62,9 +65,13 @@ class Dominant(Measurement):
             return _of_kernels(rank.made(KernelTable))
         if table.unseen_device:
             raise MissingEvidence("device")
-        moving = _moving(rank)
+        moving, drops = _moving(rank), _drops(rank)
         computing = [
-            Heavy(operator, _kind(operator), operator.device_self_ns if on_device else operator.cpu_usual_ns)
+            Heavy(
+                operator,
+                "dropout" if drops and operator.name == MASK else _kind(operator),
+                operator.device_self_ns if on_device else operator.cpu_usual_ns,
+            )
             for operator in table.operators
             if _computes(operator, on_device) and operator.name not in moving
         ]
@@ -85,6 +92,13 @@ def _moving(rank: Rank) -> frozenset[str]:
         return rank.made(HostBandwidth).names
     except MissingEvidence:
         return frozenset()
+
+
+def _drops(rank: Rank) -> bool:
+    """Return whether the masks that are drawn are dropout's, most of them."""
+    parts = operator_parts(rank)
+    drawn = sum(part.calls for part in parts if part.name == MASK)
+    return 2 * sum(part.calls for part in parts if part.name in _DROPOUT) > drawn
 
 
 def _computes(operator: Operator, on_device: bool) -> bool:
