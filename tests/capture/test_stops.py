@@ -81,6 +81,15 @@ def test_interrupt_is_passed_on(tmp_path: Path) -> None:
     assert readers.read(tmp_path / "run")[0].deep is not None
 
 
+def test_limit_of_time_lets_a_job_in_the_background_tidy_up(tmp_path: Path) -> None:
+    """A shell has such jobs ignore Ctrl-C: the program ends by itself all the same, and no file that asked it stays."""
+    argv = ["sh", "-c", "trap '' INT; exec \"$@\"", "sh", *command(tmp_path / "run", [PROGRAMS, "endless"], seconds=3)]
+    done = subprocess.run(argv, cwd=HERE, env=environment(), capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.endswith("tidied up\n")
+    assert not [path.name for path in (tmp_path / "run").iterdir() if path.name.startswith(".")]
+
+
 def test_armed_recording_waits_for_its_trigger(tmp_path: Path) -> None:
     """With ``--arm`` no window begins before ``uncork trigger PID``."""
     run = tmp_path / "run"

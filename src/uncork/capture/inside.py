@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from types import CodeType
 from typing import Any
 
+from uncork.capture.ending import obey
 from uncork.capture.imports import AfterImport
 from uncork.capture.options import ENVIRONMENT, Orders
 
@@ -44,6 +45,8 @@ def begin() -> None:
     _outside = orders.folder
     with contextlib.suppress(OSError):
         os.close(os.open(os.path.join(orders.folder, ENTERED), os.O_WRONLY | os.O_CREAT, 0o644))
+    if orders.options.seconds is not None:
+        obey(orders.folder)
     after = AfterImport()
     after.when("torch", lambda torch: _torch_is_there(torch, orders, after))
 

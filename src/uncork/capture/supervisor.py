@@ -14,6 +14,7 @@ from typing import Any
 from uncork import __version__
 from uncork.capture import settings
 from uncork.capture.arming import register
+from uncork.capture.ending import note_for
 from uncork.capture.files import OWNER, fault_of, lead, told, write_json
 from uncork.capture.inside import ENTERED, TORCH_FOUND
 from uncork.capture.job import Job, job_of, wait_for_ranks
@@ -180,7 +181,7 @@ def _watch(
         if samples:
             with contextlib.suppress(Exception):
                 sampler = HostSampler(folder / RunFolder.SAMPLES, child.pid)
-        limit, notice = Limit(options.seconds), Notice(folder, lang)
+        limit, notice = Limit(options.seconds, note_for(child.pid, folder)), Notice(folder, lang)
         while child.poll() is None:
             notice.look()
             relay.wait(min(sampler.wait_s() if sampler else 0.5, limit.wait_s()))
@@ -189,6 +190,7 @@ def _watch(
                 sampler.take()
         if sampler:
             sampler.close()
+        limit.end()
     return child.returncode, child.pid, limit.pressed > 0
 
 
@@ -223,12 +225,14 @@ class Limit:
 
     Args:
         seconds: The limit, or None.
+        note: What asks the program to end where it ignores Ctrl-C.
     """
 
     SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 
-    def __init__(self, seconds: float | None) -> None:
+    def __init__(self, seconds: float | None, note: Path) -> None:
         self.pressed = 0
+        self._note = note
         self._at = time.monotonic() + seconds if seconds is not None else None
 
     def wait_s(self) -> float:
@@ -238,9 +242,17 @@ class Limit:
     def press(self, child: subprocess.Popen[bytes]) -> None:
         """Send the signal that is due, if one is."""
         if self._at is not None and time.monotonic() >= self._at and self.pressed < len(self.SIGNALS):
+            with contextlib.suppress(OSError):
+                self._note.touch()
             child.send_signal(self.SIGNALS[self.pressed])
             self.pressed += 1
             self._at = time.monotonic() + GRACE_S
+
+    def end(self) -> None:
+        """Take back what was asked for."""
+        if self.pressed:
+            with contextlib.suppress(OSError):
+                self._note.unlink(missing_ok=True)
 
 
 def _problem(folder: Path, job: Job, fault: str) -> str:
