@@ -7,7 +7,7 @@ import { FlameView } from './flame/view.tsx';
 import { copy, readPlace, writePlace } from './link.ts';
 import type { Language, PageData } from './page.ts';
 import { CopyButton, Empty } from './parts.tsx';
-import { say, speak } from './text.ts';
+import { say, shorten, speak } from './text.ts';
 import { TimelineView } from './timeline/view.tsx';
 import { type TimelineMeta, type Trace, readTrace } from './trace.ts';
 import { AboutView } from './views/about.tsx';
@@ -43,6 +43,7 @@ function App({ page }: { page: PageData }) {
   const [goTo, setGoTo] = useState<GoTo>(null);
   const [help, setHelp] = useState(false);
   useMemo(() => speak(page.texts[language]), [language]);
+  useMemo(() => shorten(page.short_names), [page]);
   const shownRank = useRef(rank);
   shownRank.current = rank;
   const stamp = `${language} ${dark}`;

@@ -31,6 +31,8 @@ export type PageData = {
   finding_titles: Record<Language, string[]>;
   findings: FindingMatch[];
   tables: TableData[];
+  /** Kernels' names without what the compiler added, where that differs. */
+  short_names: Record<string, string>;
   steps: Record<string, StepsData>;
   memory: Record<string, unknown> | null;
   comm: Record<string, unknown> | null;

@@ -22,6 +22,18 @@ export function has(key: string): boolean {
   return key in texts;
 }
 
+let shortNames = new Map<string, string>();
+
+/** Sets the names that `shortName` knows: kernels without what the compiler added. */
+export function shorten(names: Record<string, string>): void {
+  shortNames = new Map(Object.entries(names));
+}
+
+/** Returns a name as people say it; of one that is not a kernel's, all of it. */
+export function shortName(name: string): string {
+  return shortNames.get(name) ?? name;
+}
+
 /** Returns the text of a message. */
 export function told(message: Message): string {
   return say(message.id, message.params);

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { quantity, say, speak } from '../src/text.ts';
+import { quantity, say, shorten, shortName, speak } from '../src/text.ts';
 import { statistics } from '../src/trace.ts';
 
 const spelt = JSON.parse(readFileSync('test/spelt.json', 'utf8')) as [string, number, string][];
@@ -16,6 +16,12 @@ test('a value with braces in it is no placeholder', () => {
   speak({ greeting: '{name} takes {dur_ns}, {unknown}' });
   assert.equal(say('greeting', { name: '{dur_ns}', dur_ns: 1500 }), '{dur_ns} takes 1.50 µs, {unknown}');
   assert.equal(say('no.such.key'), 'no.such.key');
+});
+
+test('a kernel is called by its short name, anything else by its own', () => {
+  shorten({ 'void f<float>(int)': 'f<float>' });
+  assert.equal(shortName('void f<float>(int)'), 'f<float>');
+  assert.equal(shortName('constructor'), 'constructor');
 });
 
 test('statistics by nearest rank', () => {

@@ -132,6 +132,6 @@ def test_the_first_screen_is_there_for_a_report_of_nothing() -> None:
 def test_phases_are_told_in_the_readers_language() -> None:
     """The phases a row can be of have their words in both languages; rows in Chinese show the Chinese one."""
     assert [say("zh", f"phase.{phase}") for phase in PHASES] == ["前向", "反向", "重算", "优化器", "加载"]
-    assert [cell({"phase": phase}, "phase") for phase in PHASES] == list(PHASES)
-    assert cell({"phase": "backward"}, "phase", "zh") == "反向"
-    assert cell({"phase": None}, "phase", "zh") == ""
+    assert [cell("operators", {"phase": phase}, "phase") for phase in PHASES] == list(PHASES)
+    assert cell("operators", {"phase": "backward"}, "phase", "zh") == "反向"
+    assert cell("operators", {"phase": None}, "phase", "zh") == ""

@@ -13,7 +13,6 @@ from uncork.measure import Rank
 from uncork.measure.machine import Machine
 from uncork.render import Options, renderers
 from uncork.report import finding_texts, to_json
-from uncork.rules.kernel_names import short
 from uncork.testing import sketch
 
 TINY = """
@@ -375,29 +374,3 @@ def test_no_share_and_no_place_is_said_of_what_the_recording_does_not_tell():
     """
     because = finding_texts(found("host-sync", waits), "en")["because"]
     assert because.startswith("`aten::item` (a place that the recording does not tell) stops the host")
-
-
-@pytest.mark.parametrize(
-    ("name", "read"),
-    [
-        ("ampere_sgemm_128x64_tn", "ampere_sgemm_128x64_tn"),
-        (
-            "void cutlass::Kernel2<cutlass_80_simt_sgemm_nn_align1>(cutlass_80_simt_sgemm_nn_align1::Params)",
-            "cutlass::Kernel2<cutlass_80_simt_sgemm_nn_align1>",
-        ),
-        (
-            "void cudnn::ops::nchwToNhwcKernel<float, float, float, float, (cudnnDataType_t)2>(p<float>, f (*)(int))",
-            "cudnn::ops::nchwToNhwcKernel<…>",
-        ),
-        (
-            "_ZN5cudnn19engines_precompiled16nchwToNhwcKernelIfffLb0ELb1EEEvNS0_18nchw2nhwc_params_tIT1_EE",
-            "cudnn::engines_precompiled::nchwToNhwcKernel",
-        ),
-        ("_Z4gemmPf", "gemm"),
-        ("_ZNK9unusual", "_ZNK9unusual"),
-        ("odd)", "odd)"),
-    ],
-)
-def test_a_kernel_s_name_is_read_without_what_the_compiler_added(name: str, read: str):
-    """Type, parameters and long template arguments go; a mangled name is its parts after their lengths."""
-    assert short(name) == read

@@ -2,6 +2,7 @@
 import { FONT, drawRow, firstEndingAfter } from '../lanes.ts';
 import { ON_FILL, shadeOf, theme } from '../theme.ts';
 import { type Flame, type Icicle, type Tree, layOutFlame, shownName } from './layout.ts';
+import { shortName } from '../text.ts';
 
 const ROW = 18;
 /** Callers that hold all of what is shown tell little: more than a few of them are drawn thin. */
@@ -129,7 +130,7 @@ export class FlameCanvas {
     const { names } = this.flame.meta;
     const paint = {
       fill: (event: number) => this.fills[icicle.name[event]],
-      label: (event: number) => shownName(names[icicle.name[event]]),
+      label: (event: number) => shortName(shownName(names[icicle.name[event]])),
       ink: () => ON_FILL,
       dimmed: (event: number) => this.found !== null && !this.found[icicle.name[event]],
     };

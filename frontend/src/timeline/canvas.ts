@@ -1,6 +1,6 @@
 // The timeline on its canvas: the view, what is selected, and how it is drawn. Input lives in input.ts.
 import { type Paint, FONT, drawRow, firstEndingAfter, fitting } from '../lanes.ts';
-import { say, told } from '../text.ts';
+import { say, shortName, told } from '../text.ts';
 import { IDLE, ON_FILL, type Theme, fillOf, hatch, shadeOf, theme } from '../theme.ts';
 import { type Trace, launchOf, launchedBy, placeOf } from '../trace.ts';
 import { drawCurve } from './curve.ts';
@@ -88,7 +88,7 @@ export class TimelineCanvas {
         }
       }
     }
-    const labels = trace.meta.names.map(name => (name.startsWith('cause.') || name.startsWith('page.') ? say(name) : name));
+    const labels = trace.meta.names.map(name => (name.startsWith('cause.') || name.startsWith('page.') ? say(name) : shortName(name)));
     this.paint = {
       fill: event => (hatched.get(trace.name[event]) as string) ?? fills[trace.name[event]],
       label: event => labels[trace.name[event]],

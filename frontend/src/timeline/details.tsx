@@ -1,7 +1,7 @@
 // The pane below the timeline: one event, or a measured stretch.
 import { useMemo } from 'preact/hooks';
 import { CopyButton } from '../parts.tsx';
-import { bytes, count, duration, say, share, told } from '../text.ts';
+import { bytes, count, duration, say, share, shortName, told } from '../text.ts';
 import { type Statistics, type Trace, launchOf, launchedBy, placeOf } from '../trace.ts';
 import type { Span } from './canvas.ts';
 import { alikeUse, nameUse, trackUse } from './measure.ts';
@@ -54,7 +54,7 @@ function Linked({ label, trace, event, select, extra }: { label: string; trace: 
   return (
     <div>
       <dt>{label}</dt>
-      <dd><button type="button" class="link" onClick={() => select(event)}><bdi>{trace.meta.names[trace.name[event]]}</bdi></button> {extra}</dd>
+      <dd><button type="button" class="link" title={trace.meta.names[trace.name[event]]} onClick={() => select(event)}><bdi>{shortName(trace.meta.names[trace.name[event]])}</bdi></button> {extra}</dd>
     </div>
   );
 }
@@ -99,7 +99,7 @@ export function SpanDetails({ trace, span, pick, zoom }: { trace: Trace; span: S
           <tbody>
             {names.map(one => (
               <tr key={one.name}>
-                <td><button type="button" class="link" onClick={() => pick(one.name)}><bdi>{trace.meta.names[one.name]}</bdi></button></td>
+                <td><button type="button" class="link" title={trace.meta.names[one.name]} onClick={() => pick(one.name)}><bdi>{shortName(trace.meta.names[one.name])}</bdi></button></td>
                 <td class="n">{count(one.count)}</td>
                 {[one.sum, one.mean, one.min, one.p50, one.p99, one.max].map(value => <td class="n">{duration(value)}</td>)}
               </tr>

@@ -2,7 +2,7 @@
 import { useMemo, useRef, useState } from 'preact/hooks';
 import type { Value } from '../page.ts';
 import { CopyButton } from '../parts.tsx';
-import { has, quantity, say } from '../text.ts';
+import { has, quantity, say, shortName } from '../text.ts';
 
 const ROW = 27;
 const ROWS_AROUND = 8;
@@ -113,7 +113,7 @@ function Cell({ column, value, most, note, number }: { column: string; value: Va
   }
   const text = value === null || value === undefined || value === '' ? '–' : typeof value === 'boolean' ? say(value ? 'page.yes' : 'page.no') : told(column, value);
   if (number && text === '–') return <td class="n">–</td>;
-  return <td title={text}>{note && <b class="note" title={say(note)}>{say(`${note}.short`)}</b>}<bdi>{ENDS_TELL.has(column) ? tail(text) : text}</bdi></td>;
+  return <td title={text}>{note && <b class="note" title={say(note)}>{say(`${note}.short`)}</b>}<bdi>{ENDS_TELL.has(column) ? tail(text) : shortName(text)}</bdi></td>;
 }
 
 /** Returns a text as people read it: a phase in their language, names as they are. */

@@ -52,7 +52,7 @@ def _lines(report: Report, options: Options) -> Iterator[str]:
             yield ""
             yield from table_lines(
                 [say(lang, f"column.{column}") for column in columns],
-                [[escape(cell(row, column, lang)) for column in columns] for row in rows],
+                [[escape(cell(name, row, column, lang)) for column in columns] for row in rows],
             )
 
 

@@ -18,6 +18,7 @@ from uncork.render.evidence import match
 from uncork.render.row_marks import reading_marks
 from uncork.render.tables import COLUMNS, place
 from uncork.report import Report, finding_texts, spell
+from uncork.rules.kernel_names import short
 
 Json = dict[str, Any]
 Tables = Mapping[str, Sequence[Mapping[str, Any]]]
@@ -53,6 +54,7 @@ def page_data(report: Report, comparison: Comparison | None = None, run: str = "
         "finding_titles": {lang: [printable(title.replace("`", "")) for title in titles[lang]] for lang in LANGUAGES},
         "findings": [match(finding, report) for finding in report.findings],
         "tables": [_table(name, rows) for name, rows in _ordered(report.tables)],
+        "short_names": _short_names(report.tables),
         "steps": {str(rank): _steps(views["StepsView"]) for rank, views in shown_ranks.items() if "StepsView" in views},
         "memory": _safe(report.memory),
         "comm": _safe(report.comm),
@@ -107,6 +109,15 @@ def _spoken(lang: str, faults: Sequence[str]) -> dict[str, str]:
 def _ordered(tables: Tables) -> list[tuple[str, Sequence[Mapping[str, Any]]]]:
     known = [name for name in COLUMNS if tables.get(name)]
     return [(name, tables[name]) for name in [*known, *sorted(set(tables) - set(COLUMNS))] if tables[name]]
+
+
+def _short_names(tables: Tables) -> dict[str, str]:
+    """Return kernels' names as people say them, by the names that the page has, where they differ."""
+    rows = [(row, "name") for row in tables.get("kernels", ())] + [
+        (row, "kernel") for row in tables.get("operators", ())
+    ]
+    names = {str(row[column]) for row, column in rows[:_MOST_ROWS] if row.get(column)}
+    return {printable(name): printable(short(name)) for name in sorted(names) if short(name) != name}
 
 
 def _table(name: str, rows: Sequence[Mapping[str, Any]]) -> Json:

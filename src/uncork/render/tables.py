@@ -1,7 +1,6 @@
 """Tables: which columns people see, what they sort by, and how a place is spelt; shared by all text forms."""
 
 import os
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ from uncork.findings import Finding, Location
 from uncork.locale import say
 from uncork.measure.views.names import printable
 from uncork.report import Report
+from uncork.rules.kernel_names import short
 from uncork.units import format_bytes_range, format_quantity, format_share
 
 Row = Mapping[str, Any]
@@ -53,8 +53,6 @@ _DROPPED_FIRST = (
     *("memory_bytes", "phase", "mean_ns", "kind", "op", "group", "device_total_ns", "cpu_total_ns", "module"),
     *("cpu_self_ns", "calls_per_step", "place", "inside"),
 )
-# What all kernels of torch's own begin with tells them apart no better.
-_CXX_NOISE = re.compile(r"^(void )?(at::native::)?(\(anonymous namespace\)::)?")
 # Of copies the place and the count say more than times that are nearly the same.
 _DROPPED_EARLIER = {"copies": ("host_ns", "bytes_per_s", "device_ns")}
 _LEAST_WIDTHS = {
@@ -94,7 +92,7 @@ def shown_columns(table: str, rows: Sequence[Row]) -> list[str]:
     return [
         column
         for column in COLUMNS.get(table, ())
-        if any(cell(row, column) not in ("", "0", "0 ns", "0 B") for row in rows)
+        if any(cell(table, row, column) not in ("", "0", "0 ns", "0 B") for row in rows)
     ]
 
 
@@ -119,14 +117,15 @@ def _least_width(table: str, column: str) -> int:
     return _LEAST_WIDTHS.get(column, _TEXT_WIDTH if column in TEXT_COLUMNS else _FIGURE_WIDTH) + _PADDING
 
 
-def cell(row: Row, column: str, lang: str = "en") -> str:
-    """Return the text of one cell; names are the recording's, phases are ours."""
+def cell(table: str, row: Row, column: str, lang: str = "en") -> str:
+    """Return the text of one cell; names are the recording's, those of kernels shortened; phases are ours."""
     if column == "phase" and row.get("phase"):
         return say(lang, f"phase.{row['phase']}")
     if column == "place":
         return _short_place(row.get("file"), row.get("line"))
     if column == "name":
-        return printable(_CXX_NOISE.sub("", str(row.get("name", ""))))
+        name = str(row.get("name", ""))
+        return printable(short(name) if table == "kernels" else name)
     value = row.get(column)
     return "" if value is None else printable(format_quantity(column, value))
 

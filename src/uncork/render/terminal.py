@@ -273,7 +273,7 @@ def _table(report: Report, name: str, options: Options) -> Iterator[RenderableTy
         else:
             table.add_column(title, justify="right", no_wrap=True, min_width=width)
     for row in rows:
-        table.add_row(*(Text(cell(row, column, options.lang)) for column in columns))
+        table.add_row(*(Text(cell(name, row, column, options.lang)) for column in columns))
     yield ""
     yield Text(say(options.lang, f"table.{name}", {"rows": len(rows)}), style="bold")
     yield table
