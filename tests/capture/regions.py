@@ -1,5 +1,6 @@
 """Programs with regions that may outlive a trace: one per word on the command line."""
 
+import gc
 import sys
 import time
 
@@ -74,6 +75,29 @@ def module():
     loop(30)
     for _ in range(12):
         loop(1)
+
+
+class Bin:
+    """Garbage whose end is found by the collector alone, and takes as long as somebody records."""
+
+    def __init__(self):
+        self.itself = self
+
+    def __del__(self):
+        """Compute until the trace has ended."""
+        x = torch.randn(64)
+        while torch.autograd._profiler_enabled():
+            x = (x * 1.0001 + 0.1).sin()
+
+
+def collection():
+    """Collect garbage over the end of a trace, then make steps."""
+    gc.disable()
+    wait_for_profiler()
+    Bin()
+    gc.collect()
+    sys.argv[2:] = "39", "99", "99"
+    steps()
 
 
 if __name__ == "__main__":

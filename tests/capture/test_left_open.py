@@ -103,6 +103,14 @@ def test_an_operator_in_python_is_seen_once(tmp_path: Path) -> None:
     assert run.told(0)["notes"] == ["region-left-open"]
 
 
+def test_a_trace_that_ends_amid_a_collection_holds_nothing_back(tmp_path: Path) -> None:
+    """The mark of the collection is ours and ends with the trace, so the steps after it are recorded in every way."""
+    run = record(tmp_path / "run", [PROGRAM, "collection"], cwd=HERE)
+    assert run.code == 0, run.err
+    assert {"light", "deep"} <= set(begun(run))
+    assert run.told(0)["notes"] == []
+
+
 def test_a_trace_waits_until_a_call_of_a_module_ends(tmp_path: Path) -> None:
     """The region of its name is ours: the call begins in the light window and holds thirty steps."""
     run = record(tmp_path / "run", [PROGRAM, "module"], cwd=HERE)

@@ -41,6 +41,12 @@ class Garbage:
         self._region, self._trace = torch._C._profiler._RecordFunctionFast, trace
         gc.callbacks.append(self._told)
 
+    def close(self) -> None:
+        """End the mark of a collection that runs: a trace may end amid one, and no region may outlive it."""
+        region, self._open = self._open, None
+        if region is not None:
+            region.__exit__(None, None, None)
+
     def end(self) -> None:
         """Hear no more."""
         self._trace, self.is_timed = None, False
@@ -90,9 +96,8 @@ class Garbage:
                 self._begun_ns = time.perf_counter_ns()
                 return
             took_ns = time.perf_counter_ns() - self._begun_ns
-            region, self._open = self._open, None
-            if region is not None:
-                region.__exit__(None, None, None)
+            if self._open is not None:
+                self.close()
             elif self.is_timed:
                 self._running[about["generation"]] += 1
                 self._running_ns += took_ns

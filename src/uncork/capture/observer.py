@@ -152,6 +152,7 @@ class Observer:
         window, self.window = self.window, None
         probe, self.probe = self.probe, Probe()
         self.marks.close()
+        self._recorder.journal.garbage.close()
         self._recorder.regions.unwatch()
         return window, probe
 
