@@ -22,7 +22,8 @@ def train(keep):
         loss.backward()
         optimizer.step()
         kept.append(keep(output))
-    sys.stdout.write(f"mean {torch.stack([one.mean() for one in kept]).mean().item():.4f}\n")
+    means = torch.tensor([torch.as_tensor(one).mean().item() for one in kept])
+    sys.stdout.write(f"mean {means.mean().item():.4f}\n")
 
 
 if __name__ == "__main__":

@@ -267,6 +267,7 @@ class RunInfo:
             ``torch_ended_ns``, ``step_ns`` the first step began (absent where a loop does not show it),
             ``step_ended_ns``.
         modules: Path → bytes of parameters, gradients and optimiser state of each module, those inside it included.
+        steps_ended_ns: When the last step ended, ns since the epoch; None where nothing says.
     """
 
     command: tuple[str, ...] = ()
@@ -282,6 +283,7 @@ class RunInfo:
     garbage: Collected | None = None
     between: Between | None = None
     startup: Mapping[str, int] = field(default_factory=dict)
+    steps_ended_ns: int | None = None
 
     @property
     def quiet_window(self) -> str:

@@ -10,7 +10,6 @@ import pytest
 from tests.unit.rule_outcomes import found as rule_found
 from uncork import readers
 from uncork.measure import MissingEvidence, Rank
-from uncork.measure.host_memory import HostMemory
 from uncork.measure.memory_use import MemoryUse
 from uncork.measure.memory_views import MOST_POINTS, chosen
 from uncork.measure.trace_memory import TraceMemory
@@ -139,16 +138,6 @@ def test_the_curve_keeps_peak_first_and_last():
     assert len(places) <= MOST_POINTS
     assert {0, 31_337, 49_999} <= set(places.tolist())
     assert (np.diff(places) > 0).all()
-
-
-def test_host_memory_is_fitted_after_settling():
-    """20 samples a second apart, 50 MiB more each: 13 steps of it after the first 6, evenly; a swing is no growth."""
-    rising = "samples process_rss_bytes " + " ".join(f"{1000 + 50 * second}MiB" for second in range(20))
-    found = HostMemory.of(Rank(sketch(rising + "\nsteps 2 x 10ms\n  main 0ms..9ms aten::mm")[0]))
-    assert found.growth_bytes == pytest.approx(13 * (50 << 20))
-    assert (found.span_ns, round(found.steadiness, 6)) == (13_000_000_000, 1.0)
-    swing = "samples process_rss_bytes " + " ".join(f"{1000 + 90 * (second % 2)}MiB" for second in range(20))
-    assert HostMemory.of(Rank(sketch(swing + "\nsteps 2 x 10ms\n  main 0ms..9ms aten::mm")[0])).steadiness < 0.1
 
 
 def test_r2_2_growth_names_who_keeps_what_it_made():

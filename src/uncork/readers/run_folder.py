@@ -133,7 +133,10 @@ def _rank(home: Path, about: Mapping[str, Any], samples: SampleTable | None, pro
         stacks=_stacks(home),
         snapshot=snapshot,
         run=replace(
-            run, windows=(*run.windows, *_unwatched(steps)), between=_between(steps, _moved(home / RunFolder.STEPS))
+            run,
+            windows=(*run.windows, *_unwatched(steps)),
+            between=_between(steps, _moved(home / RunFolder.STEPS)),
+            steps_ended_ns=max((start_ns + dur_ns for _, _, start_ns, dur_ns, _ in steps), default=None),
         ),
     )
     return with_cells(recording, cells)

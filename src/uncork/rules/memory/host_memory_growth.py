@@ -9,8 +9,11 @@ LEAST_BYTES = 64 << 20
 """Less is within what allocators and caches take now and then."""
 LEAST_SHARE = 0.05
 """Of what the process had at the start of the settled part."""
-STEADY = 0.8
-"""R² of a line through the samples: a leak grows evenly, a cache by jumps."""
+EACH_HALF_SHARE = 0.25
+"""A leak goes on: either half of the time has half of what stays (a cache that fills up has most of it in the first; a
+loop whose pace changes threefold has a quarter in one)."""
+ONE_PART_SHARE = 0.6
+"""Between two fifths of the time lies a quarter of an even growth, of two large steps a half; one jump has it all."""
 
 
 @rule()
@@ -18,7 +21,8 @@ def host_memory_growth(memory: Ranks[HostMemory]) -> Cost | None:
     """Return head room: the growth on the rank where it is largest, and how long the host's memory lasts."""
     number, mine = max(zip(memory.numbers, memory, strict=True), key=lambda pair: pair[1].growth_bytes)
     least = max(LEAST_BYTES, LEAST_SHARE * mine.start_bytes)
-    if mine.growth_bytes < least or mine.steadiness < STEADY or not mine.span_ns:
+    steady = mine.half_share >= EACH_HALF_SHARE and mine.part_share <= ONE_PART_SHARE
+    if mine.growth_bytes < least or not steady or not mine.span_ns:
         return None
     own = mine.series.startswith("process")
     per_s = mine.growth_bytes / mine.span_ns * 1e9
