@@ -50,6 +50,8 @@ def _same_work(facts: Facts) -> Iterator[Quality]:
     light, others = windows.get("light"), windows.get("unwatched")
     if light is None or light.cores is None or others is None or len(others.cpu_ns) < ENOUGH_OTHERS:
         return
+    if not light.step_ns:  # by the clock, before the first step
+        return
     others_ns, recorded_ns, cpu_ns = (int(median(one)) for one in (others.step_ns, light.step_ns, others.cpu_ns))
     ran_ns = recorded_ns * light.cores.thread_ns / light.cores.span_ns
     if others_ns > UNLIKE_RATIO * recorded_ns > 0 and cpu_ns <= SAME_WORK_RATIO * ran_ns:

@@ -223,3 +223,13 @@ def test_steps_that_only_waited_longer_did_the_same_work(took: int, ran: int, to
     quality = report(replace(recording, run=run))[2]
     assert ("others-waited" in quality) is told
     assert ("unlike-others" in quality) is (took == 16)
+
+
+def test_a_window_by_the_clock_is_compared_with_no_steps() -> None:
+    """It ended before the first step was made, so it has no steps whose length could be compared."""
+    recording = recorded(SHARED)
+    assert recording.run
+    others = Window("unwatched", (16 * MS,) * 20, cpu_ns=(4 * MS,) * 20)
+    by_clock = replace(recording.run.windows[0], step_ns=())
+    run = replace(recording.run, windows=(by_clock, others))
+    assert "others-waited" not in report(replace(recording, run=run))[2]
