@@ -21,8 +21,8 @@ from uncork.capture.options import CaptureOptions, Orders, package_folder
 def step() -> None:
     """Mark the end of a step, where the loop has a shape of its own; without a recorder it does nothing."""
     recorder = inside.recorder
-    if recorder is not None and recorder.is_ours():
-        recorder.guard(lambda: recorder.take(recorder.finder.mark()))
+    if recorder is not None:
+        recorder.guard(lambda: recorder.take(recorder.finder.mark()) if recorder.threads.hears("marks") else None)
 
 
 @contextlib.contextmanager

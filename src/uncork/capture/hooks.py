@@ -17,6 +17,7 @@ from uncork.capture.apart import is_capturing, is_theirs, run_as_python
 from uncork.capture.imports import AfterImport
 from uncork.capture.recorder import Recorder
 from uncork.capture.roles import MOST_OPTIMIZERS, Roles
+from uncork.capture.threads import in_engine
 from uncork.records import dataclass
 
 NESTED = 32
@@ -54,6 +55,7 @@ class Patches:
         compiling: Whether torch.compile traces the code that runs.
         updates: How deep a thread is in updates: optimisers may step others, and scalers do.
         in_backward: Where a thread is with respect to backward.
+        by_engine: Not empty if an optimiser made a step inside a backward, on a thread of autograd's own (a device's).
         roles: What each optimiser is in the loop.
     """
 
@@ -63,6 +65,7 @@ class Patches:
     compiling: Callable[[], bool]
     updates: Depth = field(default_factory=Depth)
     in_backward: InBackward = field(default_factory=InBackward)
+    by_engine: list[bool] = field(default_factory=list)
     roles: Roles = field(default_factory=Roles)
 
     def __reduce__(self) -> Any:
@@ -74,10 +77,13 @@ class Patches:
         if self.in_backward.depth:
             self.in_backward.updated = True
             return
+        if in_engine(self.torch):
+            self.by_engine.append(True)
+            return
         if is_capturing(self.torch):
             return
         self.count_holdings()
-        if self.recorder.finder.rule != "mark" and self.recorder.is_ours():
+        if self.recorder.threads.hears("updates") and self.recorder.finder.rule != "mark":
             key, begins = self.roles.of(optimizer)
             self.recorder.take(self.recorder.finder.update(key, begins=begins))
 
@@ -131,8 +137,9 @@ def _hook_backward(patches: Patches) -> None:
         return result
 
     def ended() -> None:
-        updated, inside.updated = inside.updated, False
-        if recorder.finder.rule == "mark" or not recorder.is_ours() or is_capturing(patches.torch):
+        updated, inside.updated = inside.updated or bool(patches.by_engine), False
+        patches.by_engine.clear()
+        if not recorder.threads.hears("backwards") or recorder.finder.rule == "mark" or is_capturing(patches.torch):
             return
         if recorder.thread is None:
             recorder.thread = threading.get_ident()
@@ -233,7 +240,8 @@ def _hook_modules(patches: Patches) -> None:
         if regions.looking:
             return outermost(self, args, kwargs)
         if regions.on:
-            return outermost.in_region(self, args, kwargs)
+            call = outermost.in_region if threading.get_ident() == regions.thread else outermost
+            return call(self, args, kwargs)
         return original(self, *args, **kwargs)
 
     module_class.__call__ = __call__
@@ -249,7 +257,7 @@ class Outermost:
 
     def __init__(self, patches: Patches, original: Callable[..., Any]) -> None:
         self._recorder, self._original, self._depth = patches.recorder, original, Depth()
-        self._region = patches.torch._C._profiler._RecordFunctionFast
+        self._region, self._regions = patches.torch._C._profiler._RecordFunctionFast, patches.recorder.regions
         self._rooms: set[int] = set()
 
     def __call__(self, module: Any, args: Any, kwargs: Any) -> Any:
@@ -264,7 +272,7 @@ class Outermost:
             sys.setrecursionlimit(room)
         self._depth.value += 1
         try:
-            if self._recorder.regions.on:
+            if self._regions.on and threading.get_ident() == self._regions.thread:
                 return self.in_region(module, args, kwargs)
             return self._original(module, *args, **kwargs)
         finally:
@@ -275,7 +283,7 @@ class Outermost:
         name = self._name(module)
         if name is None:
             return self._original(module, *args, **kwargs)
-        region, inside = self._region(name), self._recorder.regions.inside
+        region, inside = self._region(name), self._regions.inside
         inside.add(region)
         try:
             with region:
@@ -286,7 +294,7 @@ class Outermost:
     def _name(self, module: Any) -> str | None:
         """Return the name of a module's region, or None after a fault of ours."""
         try:
-            return self._recorder.regions.name(module)
+            return self._regions.name(module)
         except Exception as error:
             self._recorder.break_down()
             if is_theirs(error):
@@ -295,9 +303,12 @@ class Outermost:
 
     def _entered(self, module: Any) -> None:
         recorder = self._recorder
+        if not recorder.is_on_thread() and getattr(module, "_is_replica", False):
+            return  # DataParallel's threads do a part of the recorded one's step
+        if not recorder.threads.hears("forwards"):
+            return
         recorder.saw_model(module)
-        wanted = recorder.finder.wants_forwards and recorder.is_ours() and recorder.finder.rule != "mark"
-        if wanted and not is_capturing(recorder.torch):
+        if recorder.finder.wants_forwards and recorder.finder.rule != "mark" and not is_capturing(recorder.torch):
             recorder.take(recorder.finder.forward())
 
 

@@ -10,7 +10,7 @@ from uncork.capture.core_time import COUNTED, CoreTime
 from uncork.capture.farewell import Farewell
 from uncork.capture.files import write_json
 from uncork.capture.plan import Stage
-from uncork.capture.probes import Probe, TraceProbe, Unavailable
+from uncork.capture.probes import FunctionsProbe, Probe, TraceProbe, Unavailable
 from uncork.capture.regions import StepMarks
 from uncork.capture.stacks import StackSampler
 from uncork.capture.windows import FILES, Window
@@ -38,6 +38,10 @@ class Observer:
     def traces(self) -> bool:
         """Return whether a trace is being recorded."""
         return self.window is not None and self.probe.marks
+
+    def is_bound(self) -> bool:
+        """Return whether a profiler is on, which only the thread that began it can end."""
+        return self.probe.marks or isinstance(self.probe, FunctionsProbe)
 
     def is_held_back(self) -> bool:
         """Return whether no trace may begin here, since a region of an earlier one is open still."""
@@ -123,7 +127,7 @@ class Observer:
         if window is None or watch is None or not self._recorder.is_on_thread():
             return
         self.marks.strike()
-        lasted_ns = watch.budget.lasted_ns()
+        inside, lasted_ns = bool(self.marks.struck), watch.budget.lasted_ns()
         if not window.step_ns:
             window.facts["cut"] = 1
         self.end()

@@ -21,6 +21,7 @@ from uncork.capture.regions import Regions
 from uncork.capture.schedule import Schedule
 from uncork.capture.spans import SpanWriter
 from uncork.capture.steps import Action, StepFinder
+from uncork.capture.threads import NOBODY, Threads
 from uncork.capture.windows import FILES
 
 CALLS_LOOKED_AT = 64
@@ -43,6 +44,7 @@ class Recorder:
         self.torch: Any = None
         self.finder = StepFinder()
         self.thread: int | None = None
+        self.threads = Threads(self)
         self.broken = False
         self.complete = False
         self.busy = False
@@ -56,12 +58,12 @@ class Recorder:
         self.observer = Observer(self)
         self.spans = SpanWriter(self)
         self.memory = MemoryHistory(self.guard)
-        self._ending = False
+        self.ending = False
         self._calls_looked_at = 0
         self._sizes: dict[int, int] = {}
         self._begun_ns: int | None = None
         self._begun_cpu_ns = 0
-        self._last_signal_ns = 0
+        self.last_signal_ns = 0
         self._last_write_ns = time.perf_counter_ns()
         self._epoch_ns = time.time_ns() - time.perf_counter_ns()
 
@@ -87,9 +89,11 @@ class Recorder:
     def take(self, action: Action) -> None:
         """Carry out what a signal means for the running step."""
         now_ns = time.perf_counter_ns()
-        self._last_signal_ns = now_ns
-        if self._ending:
-            self.leave_thread()
+        self.last_signal_ns = now_ns
+        if self.ending:
+            self._end_window()
+            return
+        if self.threads.heir is not None and self.threads.makes_way():
             return
         if self.idle and action is Action.CLOSE and (self.complete or not self.may_begin()):
             self._count(now_ns)
@@ -131,7 +135,7 @@ class Recorder:
         self._ask_other_thread()
         if not self.broken and self.finder.step_is_open and self._begun_ns is not None and self.is_on_thread():
             self.finder.seen += 1
-            self._note_step(self._begun_ns, self._last_signal_ns, None)
+            self._note_step(self._begun_ns, self.last_signal_ns, None)
         elif self.is_on_thread():
             self.observer.marks.strike()  # the program ends inside a step, or after the last one
         self.observer.end()
@@ -143,13 +147,23 @@ class Recorder:
 
     def leave_thread(self) -> None:
         """End the window on the thread that began it, which is about to end: a profiler left open there crashes."""
+        if not self.is_on_thread():
+            return
+        if self.thread is None:
+            self._restart()  # no step was whole yet: the first one may be any thread's
+            return
+        self._end_window()
+        self.thread = NOBODY
+
+    def _end_window(self) -> None:
+        """End the window for good: the program or its thread is about to end."""
         if self.observer.window is not None and self.is_on_thread():
             self.observer.end()
         self.complete = True
 
     def _ask_other_thread(self) -> None:
         """Wait for a window that is open on another living thread to be ended there, at its next signal."""
-        self._ending = True
+        self.ending = True
         until = time.monotonic() + ENDING_S
         while not self.is_on_thread() and self.observer.traces() and time.monotonic() < until:
             time.sleep(0.01)
@@ -268,6 +282,14 @@ class Recorder:
         if window is not None:
             window.step_ns.append(ended_ns - begun_ns)
 
+    def begin_on_thread(self) -> None:
+        """Forget what was recorded on another thread, but for windows that count until there is something better."""
+        self._restart()
+        self.finder.begin_anew(sum(one() is not None for one in self.journal.seen["optimizers"]))
+        self.regions.forget()
+        self._sizes.clear()
+        self._calls_looked_at = 0
+
     def _restart(self) -> None:
         """Forget the windows: what looked like the loop was not."""
         self.observer.drop()
@@ -302,9 +324,9 @@ class Recorder:
 
     def _end_program(self) -> None:
         """End the program as `sys.exit` would, once: its own clean-up may make further steps."""
-        if not self._ending:
+        if not self.ending:
             self.observer.end()
-            self._ending = True
+            self.ending = True
             raise SystemExit(0)
 
     def write(self, *, ended: bool, fresh: bool = True) -> None:
@@ -318,6 +340,7 @@ class Recorder:
             "windows": [window.to_json() for window in self.schedule.recorded().values()],
             "first_baseline": self.schedule.first_baseline and self.schedule.first_baseline.to_json(),
             "main_thread": self.thread in (None, threading.main_thread().ident),
+            "threads": self.threads.to_json(),
         }
         self.journal.write(self.torch, state, fresh=fresh)
         self.observer.sampler.write(self.home() / "stacks.json", "main")

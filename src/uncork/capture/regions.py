@@ -1,6 +1,7 @@
 """Regions: names that hooks add to a trace while a window is open: module paths and step numbers."""
 
 import contextlib
+import threading
 import weakref
 from typing import Any, ClassVar
 
@@ -13,22 +14,28 @@ class Regions:
     """Attribute paths of modules, looked up by identity.
 
     `on` while a trace is recorded; `looking` while outermost calls matter: the model is not known yet, or forwards may
-    be steps. Both are plain attributes because every module call of the program asks them. `inside` are the regions
-    of the process that are open, those that a trace has left open among them.
+    be steps. Both are plain attributes because every module call of the program asks them. `thread` is the one that is
+    traced. `inside` are the regions of the process that are open, those that a trace has left open among them.
     """
 
     inside: ClassVar[set[Any]] = set()
 
     def __init__(self) -> None:
         self.on = False
-        self.looking = True
+        self.thread = 0
         self.watch: Watch | None = None
+        self.forget()
+
+    def forget(self) -> None:
+        """Know no module: another thread has another model."""
+        self.looking = True
         self._names: dict[int, tuple[Any, str]] = {}
         self._first: Any = None
 
     def switch(self, on: bool) -> None:
-        """Begin or end naming."""
+        """Begin or end naming, on the thread that is traced."""
         self.on = on
+        self.thread = threading.get_ident()
 
     def unwatch(self) -> None:
         """Note that the window is over."""
@@ -56,7 +63,8 @@ class Regions:
         """Walk an unknown module once: the walk of an outermost module names everything below it.
 
         Paths below a second root (a discriminator, say) carry its class, so that no two modules share a name; once the
-        first is gone (each fold builds its own), the next takes its place.
+        first is gone (each fold builds its own), the next takes its place. Numbers, as the parts of a Sequential have,
+        say nothing alone: they carry the class below the first root too, and the second is told from it.
         """
         inside = list(root.named_modules())
         first = self._first() if self._first is not None else None

@@ -58,6 +58,20 @@ class StepFinder:
         return self._begins or not (self._trains or self._fetched or self._generated)
 
     @property
+    def trains(self) -> bool:
+        """Return whether the thread has trained, so that forwards alone are no steps."""
+        return self._trains
+
+    def begin_anew(self, optimizers: int) -> None:
+        """Begin anew on another thread.
+
+        Args:
+            optimizers: How many there are.
+        """
+        self.__init__()  # type: ignore[misc]  # the hooks hold this object
+        self.optimizers, self.started = optimizers, True
+
+    @property
     def may_train(self) -> bool:
         """Return whether the steps so far may be no steps: forwards of a program that has an optimiser, unused yet."""
         return self.optimizers > 0 and not self._trains

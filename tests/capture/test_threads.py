@@ -1,0 +1,69 @@
+"""Programs that run a model on several threads: which is recorded, and what is said of the others."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.capture.runs import record
+
+pytestmark = pytest.mark.torch
+HERE = Path(__file__).parent
+ALL = {"baseline", "light", "functions", "deep", "baseline2"}
+
+
+def told_of(folder: Path, program: str) -> tuple[dict, set[str]]:
+    """Return what a program's recording says, and its windows; the program itself notices nothing."""
+    run = record(folder, [str(HERE / "beside.py"), program], cwd=HERE)
+    assert (run.code, run.err) == (0, "")
+    told = run.told(0)
+    assert told["faults"] == []
+    assert "region-left-open" not in told["notes"]
+    return told, set(run.window_names())
+
+
+@pytest.mark.parametrize(
+    ("program", "on_main"),
+    [("training_on_a_thread", False), ("actors", True), ("validation", True)],
+)
+def test_the_thread_that_trains_is_recorded_and_not_the_one_that_infers(tmp_path, program, on_main):
+    """Whichever began: the other one's forwards are counted, as far as they were seen, and none of its updates."""
+    told, windows = told_of(tmp_path, program)
+    assert (told["main_thread"], told["step_rule"]) == (on_main, "optimizer")
+    assert windows >= ALL
+    assert 100 < told["steps_seen"] <= 205
+    assert (told["threads"]["others"], told["threads"]["updates"]) == (1, 0)
+    assert told["threads"]["forwards"] > 0
+
+
+def test_a_pool_has_one_thread_recorded_and_the_others_counted(tmp_path):
+    """Each thread makes 200 calls: the recorded one as many steps but the first, which the others may have begun."""
+    told, windows = told_of(tmp_path, "pool")
+    assert windows >= ALL
+    assert told["steps_seen"] in (199, 200, 201)
+    assert told["threads"]["others"] == 2
+    assert told["threads"]["forwards"] in (398, 399, 400)
+
+
+@pytest.mark.parametrize(("program", "on_main"), [("short_then_long", False), ("waits", False)])
+def test_a_longer_training_takes_the_place_of_one_that_is_over(tmp_path, program, on_main):
+    """Five steps on a thread that ends, or that waits from then on, are no loop where another thread makes hundreds."""
+    told, windows = told_of(tmp_path, program)
+    assert told["main_thread"] is on_main
+    assert windows >= ALL
+    assert told["threads"] == {"others": 1, "forwards": 0, "backwards": 0, "updates": 5}
+
+
+def test_the_thread_that_marks_its_steps_is_recorded(tmp_path):
+    """Another one trains too, and began first; the program itself says which steps it means."""
+    told, windows = told_of(tmp_path, "marked")
+    assert (told["main_thread"], told["step_rule"]) == (True, "mark")
+    assert windows >= ALL
+    assert 100 < told["steps_seen"] <= 200
+    assert told["threads"]["updates"] > 0
+
+
+def test_a_call_on_a_thread_that_ends_does_not_end_the_recording(tmp_path):
+    """The thread's one forward is no step; the training after it is recorded whole."""
+    told, windows = told_of(tmp_path, "one_call_first")
+    assert (told["main_thread"], told["steps_seen"], told["threads"]) == (True, 200, {})
+    assert windows >= ALL
