@@ -44,8 +44,8 @@ LONG = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFuncto
         ),
         (
             (
-                "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<c10::Half, at::native::func_wrapper_t<"
-                "c10::Half, at::native::sum_functor<c10::Half>::operator()(at::TensorIterator&)::{lambda()#1}>, int>>(x)"
+                "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<half, at::native::func_wrapper_t<"
+                "half, at::native::sum_functor<c10::Half>::operator()(at::TensorIterator&)::{lambda()#1}>, int>>(x)"
             ),
             "reduce_kernel<sum_functor>",
         ),
@@ -57,6 +57,7 @@ LONG = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFuncto
         ("ncclDevKernel_Generic(ncclDevKernelArgsStorage<4096ul>)", "ncclDevKernel_Generic"),
         ("Memcpy HtoD (Pinned -> Device)", "Memcpy HtoD (Pinned -> Device)"),
         ("a<b", "a<b"),
+        ("<img src=x>(y)", "<img src=x>(y)"),
         ("f<" * 2_000 + "int" + ">" * 2_000, "f<f>"),
         ("_Z4gemmPf", "gemm"),
         ("_ZNK9unusual", "_ZNK9unusual"),

@@ -38,8 +38,8 @@ def short(name: str) -> str:
     if text.startswith("enable_if<"):
         text = text.partition("::type ")[2]
     head, arguments = _parts(text)
-    if not arguments or head.endswith(" "):  # "Memcpy HtoD (Pinned -> Device)" is no function
-        return name if head.endswith(" ") or not head else head.removeprefix("void ")
+    if not head or head.endswith(" "):  # "Memcpy HtoD (Pinned -> Device)" is no function
+        return name
     head = head.removeprefix("void ")
     told = list(dict.fromkeys(one for argument in arguments for one in _telling(argument)))
     if told and told[0].startswith("cutlass"):
