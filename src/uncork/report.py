@@ -243,7 +243,7 @@ def finding_texts(finding: Finding, lang: str) -> Json:
     rule = rules().get(finding.rule)
     if rule is None or not rule.has_page:
         return {"name": finding.rule, "title": finding.rule, "because": "", "advice": [], "worth": ""}
-    manual, params = page(rule.folder, rule.id, lang), {"recording": "RECORDING", **named(finding.params, lang)}
+    manual, params = page(rule.folder, rule.id, lang), {"recording": "RECORDING", "which": "", **named(finding.params, lang)}
     chosen = [manual.advice[one] for one in finding.advice or tuple(manual.advice) if one in manual.advice]
     return {
         "name": manual.name,
@@ -296,7 +296,7 @@ def _finding_json(finding: Finding, lang: str) -> Json:
 def spell(message: Message, lang: str) -> str:
     """Return a message as text: of the catalogue, or (``rule.<id>.title``) the title on a rule's page."""
     _, _, rest = message.id.partition("rule.")
-    params = named(message.params, lang)
+    params = {"which": "", **named(message.params, lang)}
     rule = rules().get(rest.removesuffix(".title")) if rest.endswith(".title") else None
     if rule is not None and rule.has_page:
         return of_the_time(fill(page(rule.folder, rule.id, lang).title, params), params, lang)

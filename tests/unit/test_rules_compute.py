@@ -134,6 +134,21 @@ steps 4 x 10ms
     assert len([one for one in report.findings if one.rule == "dominant-operator"]) == 3
 
 
+@pytest.mark.parametrize(("lang", "which"), [("en", (" (backward)", " (forward)")), ("zh", ("（反向）", "（前向）"))])
+def test_an_operator_that_dominates_twice_says_which_time(lang: str, which: tuple[str, str]):
+    """aten::mm takes 3 ms of 10 ms forward and 4 ms backward; an operator that dominates once needs no word."""
+    report = report_of("""
+    steps 4 x 10ms
+      main 0ms..3ms aten::mm
+      main 3ms..7.5ms autograd::engine::evaluate_function: MmBackward0
+      main 3.1ms..7.1ms aten::mm
+      main 7.5ms..9.9ms aten::bmm
+    """)
+    titles = [finding_texts(one, lang)["title"] for one in report.findings if one.rule == "dominant-operator"]
+    assert [one.partition("aten::mm")[2].startswith(end) for one, end in zip(titles, which, strict=False)] == [True] * 2
+    assert "aten::bmm takes" in titles[2] or "aten::bmm 占" in titles[2]
+
+
 @pytest.mark.parametrize("rule", COMPUTE)
 def test_no_gain_exceeds_what_the_step_holds(rule: str):
     """Amdahl: no finding of a page's examples promises more than its share, or a negative amount."""

@@ -39,6 +39,7 @@ def dominant_operator(
     together = min(sum(heavy.ns for heavy in dominant.heaviest) / step_ns, 1.0)
     if dominant.heaviest[0].ns < LEAST_SHARE * step_ns and together < FEW_SHARE:
         return
+    names = [heavy.operator.name for heavy in dominant.heaviest]
     for heavy in dominant.heaviest:
         share = min(heavy.ns / step_ns, 1.0)
         if share < NEXT_SHARE:
@@ -63,7 +64,7 @@ def dominant_operator(
             advice=advice,
             params={
                 "op": operator.name, "where": operator.where, "sizes": operator.sizes_text,
-                "calls": operator.calls_per_step,
+                "calls": operator.calls_per_step, "which": f"@which.{operator.phase}" * (names.count(operator.name) > 1),
                 "instructions": ", ".join(machine.host_bf16 or ()),
                 "precision": operator.precision or operator.dtype or "@unknown.not_recorded",
             },
