@@ -2,6 +2,7 @@
 
 import functools
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -35,6 +36,39 @@ def test_a_program_that_looks_closely_sees_the_same(tmp_path: Path, program: str
     if program != "by_value":
         assert {"light", "deep"} <= set(run.window_names())
         assert run.told(0)["faults"] == []
+
+
+PROCESSES = """
+import sys, warnings, torch
+from torch import nn
+
+def seen(event, _):
+    if event in ("subprocess.Popen", "os.fork", "os.posix_spawn", "os.system"):
+        print(event)
+
+class Warns(nn.Linear):
+    def forward(self, value):
+        warnings.warn("said once", stacklevel=3)
+        return super().forward(value)
+
+model = Warns(8, 8)
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+sys.addaudithook(seen)
+for _ in range(60):
+    optimizer.zero_grad()
+    model(torch.ones(1, 8)).sum().backward()
+    optimizer.step()
+"""
+
+
+def test_no_process_is_started_in_the_programs_name(tmp_path: Path) -> None:
+    """Its handler of SIGCHLD would hear of it, and its filters of warnings forget what was said (`os.get_exec_path`)."""
+    (tmp_path / "main.py").write_text(PROCESSES, encoding="utf-8")
+    alone = plain([str(tmp_path / "main.py")], cwd=HERE)
+    run = record(tmp_path / "run", [str(tmp_path / "main.py")], cwd=HERE)
+    assert alone.stderr.count("said once") == 1
+    assert (run.out, run.err, run.code) == ("", alone.stderr, 0)
+    assert run.told(0)["host"]["platform"] == f"{platform.system()}-{platform.release()}-{platform.machine()}"
 
 
 FORWARDS = """

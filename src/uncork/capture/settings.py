@@ -64,10 +64,15 @@ _BF16 = frozenset({"amx_bf16", "avx512_bf16", "bf16"})
 """Flags of processors that multiply in bf16: Intel's and AMD's (Linux, cpufeatures.h), the last Arm's."""
 
 
+def _system() -> str:
+    """Return what system this is; ``platform.platform()`` would start a process in the program's name to tell."""
+    return f"{platform.system()}-{platform.release()}-{platform.machine()}"
+
+
 @functools.cache
 def host() -> dict[str, Any]:
     """Return what is known about the machine."""
-    found: dict[str, Any] = {"cores": os.cpu_count(), "platform": platform.platform(), "name": platform.node()}
+    found: dict[str, Any] = {"cores": os.cpu_count(), "platform": _system(), "name": platform.node()}
     if hasattr(os, "sched_getaffinity"):
         found["cores_allowed"] = len(os.sched_getaffinity(0))
     if "SC_PHYS_PAGES" in getattr(os, "sysconf_names", {}):
