@@ -112,6 +112,25 @@ def test_a_window_cut_after_one_step_comes_once_more() -> None:
     assert not of_two_ranks.repeats(one, 100_000_000)
 
 
+@pytest.mark.parametrize(("inside", "steps", "rest"), [(True, 1, 1), (False, 1, 2), (True, 2, 0), (False, 2, 1)])
+def test_ranks_wait_for_each_other_after_a_cut(inside: bool, steps: int, rest: int) -> None:
+    """Of three steps one rank recorded fewer: the rest of them are nobody's, and the next window begins after them."""
+    schedule = Schedule(CaptureOptions(skip=0))
+    schedule._world = 2
+    window = Window(Stage("light", 3, 3, 0), 8, 0, step_ns=[5] * steps, facts={"events": 500})
+    assert not schedule.lacks(window, 100_000_000, inside=inside)
+    assert [(one.name, one.most, one.least) for one in schedule._ahead] == [("settle", rest, rest)] * bool(rest)
+
+
+@pytest.mark.parametrize(
+    ("steps", "events", "lacks"), [(2, 500, False), (2, 100_000, True), (0, 100_000, True), (0, 500, False)]
+)
+def test_a_cut_is_told_where_something_is_missing(steps: int, events: int, lacks: bool) -> None:
+    """Two whole steps with few events lack nothing, and a window without any comes once more."""
+    window = Window(Stage("light", 3, 1, 0), 8, 0, step_ns=[5] * steps, facts={"events": events})
+    assert Schedule(CaptureOptions()).lacks(window, 100_000_000, inside=True) is lacks
+
+
 @pytest.mark.parametrize(
     ("events", "steps", "over"), [(31_000, 1, False), (32_000, 1, True), (7_000, 2, False), (8_000, 2, True)]
 )

@@ -131,7 +131,7 @@ class Observer:
         if not window.step_ns:
             window.facts["cut"] = 1
         self.end()
-        if not self._recorder.schedule.repeats(window, lasted_ns):
+        if self._recorder.schedule.lacks(window, lasted_ns, inside=inside):
             self._recorder.journal.note("window-cut")
 
     def drop(self) -> None:

@@ -177,6 +177,24 @@ class Schedule:
         self._ahead.insert(0, replace(stage, most=most, least=min(stage.least, most)))
         return True
 
+    def lacks(self, window: Window, lasted_ns: int, *, inside: bool) -> bool:
+        """Return whether a window that was cut has less than it should; ranks begin the next one at the same step.
+
+        The program's own memory may have made a window look full that was not: its whole steps are all there.
+
+        Args:
+            window: The window.
+            lasted_ns: How long it was open.
+            inside: It was cut inside a step.
+        """
+        if self.repeats(window, lasted_ns):
+            return False
+        stage, whole = window.stage, len(window.step_ns)
+        rest = stage.most - whole - inside
+        if self._world > 1 and rest > 0:
+            self._ahead.insert(0, Stage("settle", rest, rest, 0, stage.number))
+        return not whole or window.facts.get("events", 0) * FEW > self.room(stage.name).events
+
     def parts(self, window: Window) -> bool:
         """Return whether a window may not go on in another training; one that saw too little will come once more."""
         stage = window.stage
