@@ -243,7 +243,8 @@ def finding_texts(finding: Finding, lang: str) -> Json:
     rule = rules().get(finding.rule)
     if rule is None or not rule.has_page:
         return {"name": finding.rule, "title": finding.rule, "because": "", "advice": [], "worth": ""}
-    manual, params = page(rule.folder, rule.id, lang), {"recording": "RECORDING", "which": "", **named(finding.params, lang)}
+    manual = page(rule.folder, rule.id, lang)
+    params = {"recording": "RECORDING", "which": "", **named(finding.params, lang)}
     chosen = [manual.advice[one] for one in finding.advice or tuple(manual.advice) if one in manual.advice]
     return {
         "name": manual.name,

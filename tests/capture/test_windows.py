@@ -85,10 +85,11 @@ def test_traces_hold_one_mark_per_step(long_run: Run) -> None:
 def test_traces_hold_module_paths(long_run: Run) -> None:
     """Each module's call is a region named by its path, once per step."""
     names = names_in(long_run, "light")
-    assert {name: names[name] for name in ("nn.Module: Sequential", "nn.Module: 0", "nn.Module: 3")} == {
+    model = "nn.Module: Sequential"
+    assert {name: names[name] for name in (model, f"{model}.0", f"{model}.3")} == {
         "nn.Module: Sequential": 30,
-        "nn.Module: 0": 30,
-        "nn.Module: 3": 30,
+        "nn.Module: Sequential.0": 30,
+        "nn.Module: Sequential.3": 30,
     }
 
 
@@ -141,8 +142,8 @@ def test_what_each_module_holds(recording: Recording) -> None:
     """
     found = {row.module: row for row in ModuleMemory.of(Rank(recording)).modules}
     assert found["Sequential"] == ModuleSizes("Sequential", 768, 780, 780, 1576)
-    assert found["0"] == ModuleSizes("0", 0, 576, 576, 1160)
-    assert [found[name].activation_bytes for name in ("1", "2", "3")] == [256, 512, 0]
+    assert found["Sequential.0"] == ModuleSizes("Sequential.0", 0, 576, 576, 1160)
+    assert [found[f"Sequential.{part}"].activation_bytes for part in (1, 2, 3)] == [256, 512, 0]
 
 
 def test_times_of_steps_agree_with_the_trace(long_run: Run, recording: Recording) -> None:
@@ -244,7 +245,7 @@ def test_forwards_are_steps_in_traces_too(tmp_path: Path) -> None:
     assert run.told(0)["step_rule"] == "inference"
     assert [len(told[name]["step_ns"]) for name in ("light", "functions", "deep")] == [30, 10, 20]
     light = names_in(run, "light")
-    assert [light["nn.Module: Sequential"], light["nn.Module: 0"], light["nn.Module: 1"]] == [30, 30, 30]
+    assert [light[f"nn.Module: Sequential{part}"] for part in ("", ".0", ".1")] == [30, 30, 30]
     assert sum(light[f"ProfilerStep#{number}"] for number in range(1, 199)) == 30
 
 
@@ -352,7 +353,7 @@ def test_parts_of_two_models_have_different_names(tmp_path: Path) -> None:
     """The first model's parts carry bare paths, the second's its class before the path."""
     run = record(tmp_path / "run", [PROGRAMS, "two_models"], cwd=HERE)
     names = names_in(run, "light")
-    assert names["nn.Module: 0"] == 3
+    assert names["nn.Module: Sequential.0"] == 3
     assert names["nn.Module: Judge.layers.0"] == 3
 
 

@@ -69,14 +69,17 @@ class Regions:
         inside = list(root.named_modules())
         first = self._first() if self._first is not None else None
         around = first is not None and any(module is first for _, module in inside)  # a part was met alone before
-        below = type(root).__name__ + "." if first is not None and not around else ""
-        if not below:
+        kind = type(root).__name__
+        second = first is not None and not around
+        if second:
+            kind += "_2" * (type(first).__name__ == kind)
+        else:
             self._first = weakref.ref(root)
         for path, module in inside:
             known = self._names.get(id(module))
             if around or known is None or known[0]() is not module:
-                name = PREFIX + (below + path if path else type(module).__name__)
-                self._names[id(module)] = (weakref.ref(module), name)
+                own = f"{kind}.{path}" if path and (second or path[0].isdigit()) else path or kind
+                self._names[id(module)] = (weakref.ref(module), PREFIX + own)
 
 
 class StepMarks:

@@ -63,8 +63,8 @@ def dominant_operator(
             evidence=tuple(evidence),
             advice=advice,
             params={
-                "op": operator.name, "where": operator.where, "sizes": operator.sizes_text,
-                "calls": operator.calls_per_step, "which": f"@which.{operator.phase}" * (names.count(operator.name) > 1),
+                "op": operator.name, "where": operator.where, "sizes": operator.sizes_text, "calls": operator.calls_per_step,
+                "which": f"@which.{operator.phase}" * (names.count(operator.name) > 1),
                 "instructions": ", ".join(machine.host_bf16 or ()),
                 "precision": operator.precision or operator.dtype or "@unknown.not_recorded",
             },
