@@ -63,9 +63,9 @@ def dominant_operator(
             evidence=tuple(evidence),
             advice=advice,
             params={
-                "op": operator.name, "where": operator.where, "sizes": operator.sizes_text, "calls": operator.calls_per_step,
+                "op": operator.name, "where": operator.where, "sizes": operator.sizes_text,
                 "which": f"@which.{operator.phase}" * (names.count(operator.name) > 1),
-                "instructions": ", ".join(machine.host_bf16 or ()),
+                "calls": operator.calls_per_step, "instructions": ", ".join(machine.host_bf16 or ()),
                 "precision": operator.precision or operator.dtype or "@unknown.not_recorded",
             },
         )  # fmt: skip
