@@ -62,7 +62,7 @@ for _ in range(60):
 
 
 def test_no_process_is_started_in_the_programs_name(tmp_path: Path) -> None:
-    """Its handler of SIGCHLD would hear of it, and its filters of warnings forget what was said (`os.get_exec_path`)."""
+    """Its handler of SIGCHLD would hear of it, and its filters of warnings forget what was said (`get_exec_path`)."""
     (tmp_path / "main.py").write_text(PROCESSES, encoding="utf-8")
     alone = plain([str(tmp_path / "main.py")], cwd=HERE)
     run = record(tmp_path / "run", [str(tmp_path / "main.py")], cwd=HERE)

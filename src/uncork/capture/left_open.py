@@ -15,6 +15,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from uncork.capture.lost_names import as_written
 from uncork.capture.regions import PREFIX
 from uncork.capture.versions import marks_unfinished
 
@@ -59,9 +60,9 @@ class LeftOpen:
         """
         wanted = set(names_left_open(trace, are_marked=marks_unfinished(torch)))
         if wanted:
-            found = [one for one in _alive(torch) if one.name in wanted]
+            found = [one for one in _alive(torch) if as_written(one.name) in wanted]
             self._regions += [weakref.ref(one) for one in found]
-            if wanted - {one.name for one in found}:
+            if wanted - {as_written(one.name) for one in found}:
                 self._once = is_in_compiler(sys._getframe())
                 self._for_good = self._for_good or not self._once
 

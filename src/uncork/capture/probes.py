@@ -15,6 +15,7 @@ from typing import Any
 
 from uncork.capture.apart import is_capturing
 from uncork.capture.left_open import LeftOpen
+from uncork.capture.lost_names import LostNames
 from uncork.capture.standard import standard
 from uncork.capture.versions import (
     HeldBack,
@@ -90,6 +91,7 @@ class TraceProbe(Probe):
     was_used = False
     """This process, or one that it was forked from, has recorded a trace."""
     left_open = LeftOpen()
+    lost_names = LostNames()
 
     def __init__(
         self,
@@ -119,7 +121,8 @@ class TraceProbe(Probe):
             self._asked["with_stack"] = is_free and not self.goes_without
         self._profile = profiler.profile(use_device=_device(self._torch), use_kineto=True, **self._asked)
         config = without_python_events(self._torch, stacks=self._asked["with_stack"])
-        if config is not None:  # set here, since the constructor refuses it beside stacks, for the sake of its events
+        # Set here, since the constructor refuses it beside stacks, for the sake of its events.
+        if config is not None and not self.lost_names.are_expected(sys._getframe()):
             self._profile.experimental_config = config
         if self._asked["profile_memory"] or calls_others():
             self._quiet.append(quiet_warnings(self._torch))
@@ -146,10 +149,12 @@ class TraceProbe(Probe):
         """Stop on the same thread and write the trace as plain JSON (the supervisor packs it)."""
         part = path.with_name(f".{path.name}")
         try:
-            self._disable().save(os.fsencode(part))  # a bare C locale has no text for every path
+            results = self._disable()
+            results.save(os.fsencode(part))  # a bare C locale has no text for every path
         finally:
             self._speak()
         size = whole_size(part)
+        self.lost_names.write(results, part, path.with_name(f"{path.name.split('.')[0]}.names.json"))
         self.left_open.add(part, self._torch)
         part.replace(path)
         deep = any(self._asked.values())
