@@ -1,4 +1,4 @@
-"""Crowding: what the quality gate says of a thread that was kept from its work, by whom and for how long."""
+"""Crowding: what the quality gate says of a thread that was kept from its work, and of those that worked beside it."""
 
 from collections.abc import Iterator, Sequence
 
@@ -12,6 +12,8 @@ from uncork.quantiles import median
 OTHERS_SHARE = 0.25
 CROWDED_IDLE_SHARE = 0.1
 """Other programs on a quarter of the cores, and hardly any core idle: the program waited for its turn."""
+BESIDE_SHARE = 0.1
+"""As many steps on other threads as this part of the recorded ones' number are no side matter."""
 WAITED_SHARE = 0.05
 """Less waiting for a core is less than what the loss of a twentieth of the step would be."""
 QUOTA_STOPS_SHARE = 0.05
@@ -33,6 +35,7 @@ def crowding(measured: Sequence[Measured]) -> Iterator[Quality]:
     """
     for facts in present(measured, Facts):
         yield from _same_work(facts)
+    yield from _beside(present(measured, Facts))
     waits = [one for one in present(measured, CoreWaits) if one.step_ns]
     busy = max(present(measured, BusyMachine), key=lambda one: one.others_share, default=None)
     # Of a program that may use some of the cores only, others can be anywhere else without being in its way.
@@ -42,6 +45,23 @@ def crowding(measured: Sequence[Measured]) -> Iterator[Quality]:
     if waits:
         yield from _waited(max(waits, key=lambda one: one.waited_ns / one.step_ns))
         yield from _off_core(max(waits, key=lambda one: one.off_core_ns / one.step_ns))
+
+
+def _beside(ranks: Sequence[Facts]) -> Iterator[Quality]:
+    """Yield that the model ran on other threads too, of the rank where most did; a tenth of the steps is worth asking.
+
+    The counts come from a file that anyone may have written.
+    """
+    keys, told = ("updates", "forwards", "others"), []
+    for run in (one.run for one in ranks if one.run):
+        counts = [one if isinstance(one := run.threads.get(key), int) else 0 for key in keys]
+        told += [(counts, run.steps_seen)] if min(counts) >= 0 < max(counts[:2]) else []
+    if not told:
+        return
+    (updates, forwards, others), steps = max(told)
+    severity = "warning" if max(updates, forwards) > BESIDE_SHARE * steps else "info"
+    params = {"others": others, "updates": updates, "forwards": forwards, "steps": steps}
+    yield Quality("other-threads", severity, None, params)
 
 
 def _same_work(facts: Facts) -> Iterator[Quality]:

@@ -263,6 +263,8 @@ class RunInfo:
             ``batch_size``, ``persistent_workers``, ``parameters``, ``parameter_bytes``, ``optimizer``, ``threads`` …).
         garbage: What Python's garbage collector took; None where it was not watched.
         between: What passed between steps; None where too few follow one another.
+        threads: What the model did on threads that were not recorded: how many (``others``), ``forwards`` (beside a
+            thread that trains, those that fell into its windows), ``backwards updates``; empty where it ran on one.
         startup: Times since the epoch: ``python_ns`` Python began, ``torch_ns`` the import of torch began,
             ``torch_ended_ns``, ``step_ns`` the first step began (absent where a loop does not show it),
             ``step_ended_ns``.
@@ -282,6 +284,7 @@ class RunInfo:
     modules: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
     garbage: Collected | None = None
     between: Between | None = None
+    threads: Mapping[str, object] = field(default_factory=dict)
     startup: Mapping[str, int] = field(default_factory=dict)
     steps_ended_ns: int | None = None
 

@@ -160,6 +160,7 @@ def test_cut_lines_and_damaged_parts_are_left_out(folder: Path) -> None:
         ("recorder-fault", 12, "a fault of its own"),
         ("handler-raised", 12, "signal handler of the program"),
         ("user-profiler", 12, "profiler of its own"),
+        ("threads-end", 1, "several threads"),
         ("too-short", 4, "ended after 4 steps"),
         ("no-steps", 0, "No training or inference step"),
     ],

@@ -53,6 +53,14 @@ def test_a_longer_training_takes_the_place_of_one_that_is_over(tmp_path, program
     assert told["threads"] == {"others": 1, "forwards": 0, "backwards": 0, "updates": 5}
 
 
+def test_threads_that_each_end_after_a_call_are_told(tmp_path):
+    """A hundred requests, a thread for each: no window has a step to hold, and that is what is said."""
+    run = record(tmp_path / "run", [str(HERE / "beside.py"), "thread_per_request"], cwd=HERE)
+    assert (run.code, run.err, run.result()["problem"]) == (0, "", "threads-end")
+    assert run.told(0)["faults"] == []
+    assert run.told(0)["threads"]["forwards"] > 50
+
+
 def test_the_thread_that_marks_its_steps_is_recorded(tmp_path):
     """Another one trains too, and began first; the program itself says which steps it means."""
     told, windows = told_of(tmp_path, "marked")

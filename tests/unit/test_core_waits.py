@@ -7,11 +7,12 @@ import pytest
 
 from tests.unit.rule_outcomes import outcome
 from uncork.findings import Bottleneck
-from uncork.locale import catalogue
-from uncork.measure import MissingEvidence, Rank
+from uncork.locale import catalogue, say
+from uncork.measure import MissingEvidence, Rank, measure
 from uncork.measure.core_waits import CoreWaits
 from uncork.measure.step_ledger import StepLedger, _with_core_wait
 from uncork.pipeline import analyze_recordings
+from uncork.quality import gate
 from uncork.recording import CoreTime, Recording, RunInfo, SampleTable, Window
 from uncork.testing import sketch
 
@@ -233,3 +234,26 @@ def test_a_window_by_the_clock_is_compared_with_no_steps() -> None:
     by_clock = replace(recording.run.windows[0], step_ns=())
     run = replace(recording.run, windows=(by_clock, others))
     assert "others-waited" not in report(replace(recording, run=run))[2]
+
+
+@pytest.mark.parametrize(
+    ("threads", "severity"),
+    [
+        ({"others": 2, "forwards": 0, "backwards": 30, "updates": 30}, "warning"),
+        ({"others": 1, "forwards": 11, "backwards": 0, "updates": 0}, "warning"),
+        ({"others": 1, "forwards": 10, "backwards": 0, "updates": 0}, "info"),  # a tenth of the 100 steps
+        ({}, None),
+        ({"others": 1, "forwards": "many", "updates": None}, None),
+        ({"others": -1, "forwards": 50, "updates": 0}, None),
+        ({"others": 1, "forwards": 0, "updates": 0}, None),
+    ],
+)
+def test_a_model_on_other_threads_is_told(threads: dict[str, object], severity: str | None) -> None:
+    """The report is of one thread's 100 steps: what ran beside it is counted; what is no count says nothing."""
+    recording = replace(recorded(SHARED), run=RunInfo(steps_seen=100, threads=threads))
+    told = {one.id: one for one in gate([measure(recording)], [0])}.get("other-threads")
+    assert (told and told.severity) == severity
+    if told:
+        counts = {key: threads[key] for key in ("others", "forwards", "updates")}
+        assert told.params == {**counts, "steps": 100}
+        assert all(str(count) in say("en", "quality.other-threads", dict(told.params)) for count in counts.values())

@@ -193,6 +193,7 @@ def test_every_id_says_what_it_means_and_what_to_do() -> None:
         "machine-busy",
         "unlike-others",
         "between-steps",
+        "other-threads",
         "sources-disagree",
         "memory-of-others",
     ]

@@ -30,6 +30,8 @@ from uncork.records import dataclass
 
 GRACE_S = 10.0
 """Time a program has after each request to end, before the next, stronger one."""
+ENOUGH_STEPS = 12
+"""Steps of one thread that the first windows take, up to the one with stacks (`uncork.capture.plan`)."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,8 @@ class CaptureResult:
         exit_code: The program's exit code as a shell shows it (128 + n for signal n).
         signal: The signal that ended it, or None.
         problem: Id of what prevents an analysis (``not-let-in torch-not-imported torch-too-old disk-full recorder-fault
-            handler-raised user-profiler too-short no-steps``), a key ``note.<id>`` of the catalogue, or empty.
+            handler-raised user-profiler threads-end too-short no-steps``), a key ``note.<id>`` of the catalogue, or
+            empty.
         leads: This process reports; other ranks' processes of a launcher stay silent.
         stopped_by_us: The program was ended by a limit that the user asked for.
         where: Place and name of the fault of ours that prevents an analysis, or empty.
@@ -273,4 +276,6 @@ def _problem(folder: Path, job: Job, fault: str) -> str:
     each = [told(home) for home in homes]
     if any(one.get("user_profiler") for one in each):
         return "user-profiler"
+    if any(max(one.get("threads", {}).values(), default=0) >= ENOUGH_STEPS for one in each):
+        return "threads-end"
     return "too-short" if any(one.get("steps_seen") for one in each) else "no-steps"

@@ -44,6 +44,7 @@ EMPTY = {
     "recorder-fault": "run_with_fault",
     "handler-raised": "run_with_handler",
     "user-profiler": "run_with_profiler",
+    "threads-end": "run_of_threads",
 }
 """What prevented a recording → what the reader says of it."""
 MOST_TEXT_BYTES = 256 << 20
@@ -155,6 +156,7 @@ def _info(told: Mapping[str, Any], about: Mapping[str, Any], notes: tuple[str, .
         notes=notes,
         settings=_mapping(told.get("settings")),
         garbage=_collected(_mapping(told.get("garbage"))),
+        threads=_mapping(told.get("threads")),
         startup={key: at for key, at in _mapping(told.get("startup")).items() if _int(at) is not None},
         modules={
             str(path): (sizes[0], sizes[1], sizes[2])
