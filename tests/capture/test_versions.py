@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from uncork.capture import versions
-from uncork.capture.versions import let_collectives_end, why_no_stacks
+from uncork.capture.versions import OpenMarks, as_written, let_collectives_end, open_marks, why_no_stacks
 
 
 @pytest.mark.parametrize(
@@ -41,3 +41,38 @@ def test_threads_of_collectives_have_their_say(
         SimpleNamespace(distributed=SimpleNamespace(is_available=lambda: True, is_initialized=lambda: begun))
     )
     assert waited == waits_s
+
+
+@pytest.mark.parametrize(
+    ("torch", "regions", "operators"),
+    [
+        ("2.3.1", "zero", "stack"),
+        ("2.4.1", "zero", "zero"),
+        ("2.5.1+cpu", "zero", "zero"),
+        ("2.6.0", "end", "zero"),
+        ("2.7.1", "word", "zero"),
+        ("2.8.0", "word", "word"),
+        ("2.15.0+cu132", "word", "word"),
+    ],
+)
+def test_how_traces_show_what_is_open(torch: str, regions: str, operators: str) -> None:
+    """Each of these versions was tried: regions came to a word two versions before operators."""
+    assert open_marks(SimpleNamespace(__version__=torch)) == OpenMarks(regions, operators)
+
+
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        ("part 'one'", 'part "one"'),
+        ("back/slash", "back\\slash"),
+        ("newline", "new\nline"),
+        ("unknown", "第一"),
+        ("unknown", "tab\t"),
+        ("第一", "第一"),
+        ("<b>&amp;", "<b>&amp;"),
+    ],
+)
+def test_names_can_be_compared(written: str, name: str) -> None:
+    """What a version of torch writes and what the program wrote become the same."""
+    assert as_written(written) == as_written(name)
+    assert as_written(name) != as_written(name + "x") or as_written(name) == "unknown"

@@ -15,23 +15,31 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from uncork.capture.lost_names import as_written
 from uncork.capture.regions import PREFIX
-from uncork.capture.versions import marks_unfinished
+from uncork.capture.versions import OpenMarks, as_written, open_marks
 
 HEAD = re.compile(rb'"cat": "(\w+)",\s*"name": "(.*?)",\s*"pid":', re.DOTALL)
 PIECE_BYTES, EVENT_BYTES = 1 << 16, 1 << 12
 """How much of a trace is searched at once (more costs page faults); what of an event may stand before its mark."""
-UNFINISHED = re.compile(rb'"finished": false(?<!\d{12}, "finished": false)')
-"""The mark of an event without an end. Events of memory all have it, and an address before it."""
-NO_LENGTH = re.compile(rb'"dur": 0,')
+MARKS = {
+    "word": re.compile(rb'"finished": false(?<!\d{12}, "finished": false)'),
+    "zero": re.compile(rb'"dur": 0(?:\.000)?,'),
+}
+"""The marks of an event without an end. Events of memory all have the word, and an address before it."""
+REGION = re.compile(
+    rb'"user_annotation", "name": "(.*?)", "pid": \d+, "tid": \d+,\s*"ts": (\d+)\.(\d{3}), "dur": (\d+)\.(\d{3})',
+    re.DOTALL,
+)
+END = re.compile(rb'"Record Window End"[^}]*"ts": (\d+)\.(\d{3})')
 MARK_BYTES = 17
-"""Length of the longer mark."""
+"""Length of the longest mark."""
 OTHERS = (PREFIX, "gloo:", "mpi:", "nccl:", "ucc:", "xccl:", "hccl:")
 """Begin of names that are no matter here: `Regions` knows its own, and collectives (c10d) end by themselves."""
 
-COMPILER = f"torch{os.sep}_dynamo{os.sep}"
+COMPILER = (f"torch{os.sep}_dynamo{os.sep}",)
 """Part of the path of each file of torch.compile's front end."""
+OPERATORS = (f"torch{os.sep}autograd{os.sep}function.py", f"torch{os.sep}_ops.py")
+"""Files of torch through which an operator calls Python."""
 
 
 class LeftOpen:
@@ -58,34 +66,51 @@ class LeftOpen:
             trace: The file that torch wrote.
             torch: The program's torch.
         """
-        wanted = set(names_left_open(trace, are_marked=marks_unfinished(torch)))
-        if wanted:
-            found = [one for one in _alive(torch) if as_written(one.name) in wanted]
-            self._regions += [weakref.ref(one) for one in found]
-            if wanted - {as_written(one.name) for one in found}:
-                self._once = is_in_compiler(sys._getframe())
-                self._for_good = self._for_good or not self._once
+        marks = open_marks(torch)
+        wanted = {as_written(name) for name in names_left_open(trace, marks)}
+        found = [one for one in _alive(torch) if as_written(one.name) in wanted] if wanted else []
+        self._regions += [weakref.ref(one) for one in found]
+        in_operator = marks.operators == "stack" and runs_below(sys._getframe(), OPERATORS)
+        if in_operator or wanted - {as_written(one.name) for one in found}:
+            self._once = is_in_compiler(sys._getframe())
+            self._for_good = self._for_good or not self._once
 
     def add_all(self, torch: Any) -> None:
         """Take in every region of the program's, since a trace that was not written cannot tell which were open."""
         self._regions += [weakref.ref(one) for one in _alive(torch)]
 
 
-def names_left_open(trace: Path, *, are_marked: bool) -> Iterator[str]:
+def names_left_open(trace: Path, marks: OpenMarks) -> Iterator[str]:
     """Return the names of the regions and operators that were open when the profiler stopped, apart from `OTHERS`.
 
     Args:
         trace: The file that torch wrote.
-        are_marked: This version marks each; older ones may write a length of 0 for regions, and nothing for operators.
+        marks: How this version shows them.
     """
-    marks = {UNFINISHED: (b"cpu_op", b"user_annotation")} | ({} if are_marked else {NO_LENGTH: (b"user_annotation",)})
+    if marks.regions == "end":
+        yield from _regions_to_the_end(trace)
+    shown = {b"user_annotation": marks.regions, b"cpu_op": marks.operators}
     for text, begin in _pieces(trace):
-        for mark, kinds in marks.items():
-            for found in mark.finditer(text, max(begin - MARK_BYTES + 1, 0)):
+        for mark in MARKS.keys() & shown.values():
+            for found in MARKS[mark].finditer(text, max(begin - MARK_BYTES + 1, 0)):
                 head = HEAD.search(text[max(found.start() - EVENT_BYTES, 0) : found.start()].rpartition(b'"ph":')[2])
-                is_open = head and head[1] in kinds and found.end() > begin
+                is_open = head and shown.get(head[1]) == mark and found.end() > begin
                 if head and is_open and not (name := _decoded(head[2])).startswith(OTHERS):
                     yield name
+
+
+def _regions_to_the_end(trace: Path) -> Iterator[str]:
+    """Yield the names of the regions that last as long as the trace, to the nanosecond."""
+    with trace.open("rb") as file:
+        file.seek(max(file.seek(0, os.SEEK_END) - EVENT_BYTES, 0))
+        found = END.search(file.read())
+    end_ns = int(b"".join(found.groups())) if found else -1
+    for text, _ in _pieces(trace):
+        for name, *times in REGION.findall(text):
+            begin, begin_places, length, length_places = times
+            is_open = int(begin + begin_places) + int(length + length_places) == end_ns
+            if is_open and not (decoded := _decoded(name)).startswith(OTHERS):
+                yield decoded
 
 
 def _pieces(trace: Path) -> Iterator[tuple[bytes, int]]:
@@ -115,6 +140,11 @@ def _alive(torch: Any) -> list[Any]:
 
 def is_in_compiler(frame: FrameType | None) -> bool:
     """Return whether torch.compile works, or runs what it compiled, on this stack: its regions last seconds."""
-    while frame is not None and COMPILER not in frame.f_code.co_filename:
+    return runs_below(frame, COMPILER)
+
+
+def runs_below(frame: FrameType | None, paths: tuple[str, ...]) -> bool:
+    """Return whether one of a stack's files has one of these parts of paths."""
+    while frame is not None and not any(path in frame.f_code.co_filename for path in paths):
         frame = frame.f_back
     return frame is not None

@@ -12,6 +12,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from uncork.records import dataclass
+
 OLDEST = (2, 3)
 """First torch with all that recording needs (`torch.compiler.is_compiling`)."""
 LOG_LEVEL_ERROR = 2
@@ -45,9 +47,33 @@ def why_no_stacks(torch: Any) -> str:
     return "stacks-lost-calls" if (3, 12, 0) <= sys.version_info[:3] <= (3, 12, 4) else ""
 
 
-def marks_unfinished(torch: Any) -> bool:
-    """Return whether a trace marks every event that was open at its end; so does 2.13, and 2.3 marks none."""
-    return version(torch) >= (2, 13)
+@dataclass(frozen=True)
+class OpenMarks:
+    """How a trace shows what was open at its end: ``word``, ``zero`` (no length), ``end`` (of the trace) or ``stack``.
+
+    Args:
+        regions: What began with `record_function`.
+        operators: The program's own operators and autograd functions; ``stack`` where only Python's frames tell.
+    """
+
+    regions: str
+    operators: str
+
+
+def open_marks(torch: Any) -> OpenMarks:
+    """Return how traces of this version show what was open at their end (2.3.1, 2.4.1 … 2.9.1, 2.13 to 2.15 tried)."""
+    since = {(2, 8): ("word", "word"), (2, 7): ("word", "zero"), (2, 6): ("end", "zero"), (2, 4): ("zero", "zero")}
+    found = (marks for first, marks in since.items() if version(torch) >= first)
+    return OpenMarks(*next(found, ("zero", "stack")))  # 2.3 counts whole microseconds: short operators have 0 of them
+
+
+def as_written(name: str) -> str:
+    """Return a region's name as a trace may hold it, the same for all versions; asked of both, two can be compared.
+
+    2.14 turns quotes into single ones, and from 2.7 on what is not printable ASCII is "unknown" as a whole.
+    """
+    text = name.replace("\n", "").replace("\\", "/").replace('"', "'")
+    return text if text.isascii() and text.isprintable() else "unknown"
 
 
 def without_python_events(torch: Any, *, stacks: bool) -> Any:
