@@ -23,6 +23,10 @@ def faults(text: str) -> list[str]:
     return [prose[max(0, one.start() - 8) : one.end() + 8] for one in found]
 
 
+OTHER_WORDS = re.compile("剖析器|性能分析器|跟踪文件|轨迹|到得晚|晚到|加载进程|批大小|请(重新)?记录(?!的)")
+"""For a thing that has its word in CONTRIBUTING.md: profiler, trace, late, worker, batch size, to record."""
+
+
 def test_faults_are_seen():
     """The check can fail: half-width commas and brackets, letters stuck to characters; code and figures pass."""
     assert len(faults("缺少,形状")) == 1
@@ -34,6 +38,13 @@ def test_faults_are_seen():
 def test_the_catalogue_is_punctuated_as_chinese():
     """Every text that the program and the page say."""
     assert {key: wrong for key, text in catalogue("zh").items() if (wrong := faults(text))} == {}
+
+
+def test_a_thing_has_one_word():
+    """In the catalogue, on rules' pages, in guides; the check can fail."""
+    texts = {**catalogue("zh"), **{path.name: path.read_text("utf-8") for path in PAGES}}
+    assert {key: found[0] for key, text in texts.items() if (found := OTHER_WORDS.search(text))} == {}
+    assert OTHER_WORDS.search("请记录形状")
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
