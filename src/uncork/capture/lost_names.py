@@ -67,11 +67,6 @@ def is_lost(name: str) -> bool:
     return not (name.isascii() and name.isprintable())
 
 
-def as_written(name: str) -> str:
-    """Return a name as Kineto writes it."""
-    return "unknown" if is_lost(name) else name
-
-
 def put_back(text: bytes, names: Names) -> bytes:
     """Return a trace with its lost names in their places.
 
