@@ -100,6 +100,28 @@ def test_workers_that_fill_the_cores_get_no_company():
     assert finding.gain.low == 0
 
 
+DECODING = """
+  main 0.1ms..6.9ms torch/utils/data/_utils/fetch.py(49): fetch
+  main 0.2ms..6.8ms data.py(16): tokenize
+"""
+
+
+def test_a_function_is_named_once():
+    """What tokenises has a finding of its own: beside it only workers are advised, and worth what they hide.
+
+    7 of 10 ms are loading: with one worker, as many as two cores bear, the longer side of both stays.
+    """
+    frames = SINGLE.lstrip("\n").replace("steps", "with stacks\nsteps", 1) + DECODING.lstrip("\n")
+    (named,) = outcome("slow-decode", sketch("setting cores 2\n" + frames))
+    assert (named.location.function, named.params["where"]) == ("tokenize", "data.py:16 (tokenize)")
+    workers = found("starved", "setting cores 2\n" + frames)
+    assert workers.advice == ("workers",)
+    assert workers.gain.high == pytest.approx(0.3)
+    assert named.gain.high == pytest.approx(0.7 * 6.6 / 7 * 0.9, rel=0.05)
+    # One core has no room for a worker: then both say what there is to say.
+    assert found("starved", "setting cores 1\n" + frames).advice == ("cheaper-items", "cache")
+
+
 def test_idle_workers_are_not_too_few():
     """Where the recorder saw the workers idle most of the time, their number is not the reason."""
     spans = '  loader 0 0ms..1ms fetch {"value": 8}\n  loader 0 1ms..10ms idle\n'

@@ -11,6 +11,8 @@ from uncork.rules.worth import NOTABLE_SHARE, charge, charge_causes, sure
 
 LEAST_STAGE_SHARE = 0.25
 """A stage below a quarter of the loading is not what makes it slow."""
+STAGES = ("read", "decode", "augment", "to_tensor")
+"""Each has a rule of its own."""
 ITEM_WON_SHARE = 0.95
 """Arrays instead of rows, or a result that is kept, leave a twentieth (measured: rows of pandas turned into tensors
 once, a step of 6.9 ms that loads for 6.4 became one of 0.5)."""
@@ -25,6 +27,26 @@ def cheaper_item(code: LoaderCode | None, waiting_share: float) -> tuple[Part | 
     """
     own = code.top() if code else None
     return own, waiting_share * own.share * ITEM_WON_SHARE if own else 0.0
+
+
+def named_by_stage(code: LoaderCode | None, waiting_share: float) -> bool:
+    """Return whether the user's function that costs the loading most is named by the rule of what it does there.
+
+    Then another finding need not say again that it should be made cheaper.
+
+    Args:
+        code: The loading by function, where it is known.
+        waiting_share: Share of the step that waits for data.
+    """
+    top = code.top() if code else None
+    if code is None or top is None:
+        return False
+    said = [code.top(stage) for stage in STAGES if _large(code.share(stage), waiting_share)]
+    return any(one and (one.file, one.function) == (top.file, top.function) for one in said)
+
+
+def _large(stage_share: float, waiting_share: float) -> bool:
+    return stage_share >= LEAST_STAGE_SHARE and stage_share * waiting_share >= NOTABLE_SHARE
 
 
 def stage_cost(

@@ -7,7 +7,7 @@ from uncork.measure.loader import LoaderWait
 from uncork.measure.loader_code import LoaderCode
 from uncork.measure.machine import Machine
 from uncork.measure.step_ledger import StepLedger
-from uncork.rules.loading import cheaper_item
+from uncork.rules.loading import cheaper_item, named_by_stage
 from uncork.rules.rule import rule
 from uncork.rules.worth import NOTABLE_SHARE, charge, sure
 from uncork.units import format_share
@@ -36,6 +36,7 @@ def starved(
     workers = machine.workers_for(wait.mean_ns, rest_ns, waiting=code is not None and code.waits)
     won = min(machine.hidden_share(wait.mean_ns, rest_ns, workers), cost.share)
     top, worth = cheaper_item(code, cost.share)
+    named = named_by_stage(code, cost.share) and machine.cores != 1
     place = top.location if top else machine.dataset
     evidence = [
         Evidence("loader_wait_share", cost.share, "share", NOTABLE_SHARE),
@@ -48,7 +49,9 @@ def starved(
     if top:
         evidence.append(Evidence("loader_function_share", top.share, "share"))
     advice = ["workers", "cheaper-items", "cache"]
-    if machine.cores == 1:
+    if named:  # what the function does has a finding of its own, and its worth: here only workers are left to say
+        advice, worth = ["workers"], 0.0
+    elif machine.cores == 1:
         advice.remove("workers")
     elif worth > won:  # beside a short step workers hide little
         advice[:2] = "cheaper-items", "workers"

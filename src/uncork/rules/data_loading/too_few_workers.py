@@ -8,6 +8,7 @@ from uncork.measure.loader_code import LoaderCode
 from uncork.measure.loader_stages import LoaderStages
 from uncork.measure.machine import Machine
 from uncork.measure.step_ledger import StepLedger
+from uncork.rules.loading import named_by_stage
 from uncork.rules.rule import rule
 from uncork.rules.worth import NOTABLE_SHARE, charge, sure
 
@@ -36,8 +37,7 @@ def too_few_workers(
         ledgers, [ledger.mean_ns("data_loading") * part for ledger, part in zip(ledgers, behind, strict=True)]
     )
     ledger, wait, machine = ledgers[cost.place], waits[cost.place], machines[cost.place]
-    stage = stages[cost.place] if stages else None
-    code = codes[cost.place] if codes else None
+    stage, code = stages[cost.place] if stages else None, codes[cost.place] if codes else None
     if not cost.notable or (stage and _keeps_up(stage)):
         return None
     now = (stage.workers if stage else 0) or machine.num_workers or 0
@@ -46,22 +46,23 @@ def too_few_workers(
     load_ns = stage.mean_ns("busy_ns") if stage and stage.makers else max(now, 1) * ledger.mean_step_ns
     waiting, awake = code is not None and code.waits, stage.awake_share if stage else None
     wanted = machine.workers_for(load_ns if now else float("inf"), rest_ns, waiting=waiting, awake_share=awake)
-    more = wanted > now
+    more, named = wanted > now, named_by_stage(code, cost.share)
+    if named and not more:
+        return None  # the function that the workers are busy with has a finding of its own
     won = min(machine.hidden_share(load_ns, rest_ns, wanted), cost.share) if more and now else cost.share
     top = code.top() if code else None
     place = top.location if top else machine.dataset
     evidence = [Evidence("loader_wait_share", cost.share, "share", NOTABLE_SHARE), Evidence("workers", now, "count")]
-    if stage and stage.empty_share is not None:
-        evidence.append(Evidence("no_batch_ready_share", stage.empty_share, "share", EMPTY_SHARE))
+    if stage and (empty := stage.empty_share) is not None:
+        evidence.append(Evidence("no_batch_ready_share", empty, "share", EMPTY_SHARE))
         evidence.append(Evidence("worker_busy_share", stage.busiest_share, "share", BUSY_SHARE))
-    certain = stage is not None or wait.longest_share < BURST_SHARE
     return Cost(
         ns_per_step=cost.ns,
         gain=Gain(0.0 if not more else won / 2, won),
-        confidence=sure(ledger, 0.9 if certain else 0.6),
+        confidence=sure(ledger, 0.9 if stage or wait.longest_share < BURST_SHARE else 0.6),
         location=Location(cost.rank, None, place.file, place.line, place.function, "enumerate(DataLoader).__next__"),
         evidence=tuple(evidence if now else evidence[:1]),
-        advice=("more-workers", "cheaper-items", "cache") if more else ("cheaper-items", "cache"),
+        advice=(("more-workers",) if more else ()) + (() if named else ("cheaper-items", "cache")),
         params={
             "wait_ns": int(wait.wait_ns.sum()) // max(wait.calls, 1),
             "workers": wanted if now else "2 * num_workers",
