@@ -177,7 +177,7 @@ def test_places_are_short():
 @pytest.mark.parametrize("form", ["terminal", "markdown", "html"])
 @pytest.mark.parametrize(("lang", "heading", "how"), [
     ("en", "What to record", "Record shapes: record_shapes"),
-    ("zh", "应记录什么", "请记录形状：record_shapes"),
+    ("zh", "应录制什么", "请录制形状：record_shapes"),
 ])  # fmt: skip
 def test_an_answer_too_uncertain_lists_what_to_record(form: str, lang: str, heading: str, how: str):
     """What the rules lack, and more steps, are in every form; a sure answer has no such list."""
