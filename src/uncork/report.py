@@ -136,8 +136,7 @@ class Report:
             return []
         lacks = Counter(what for lack in self.not_assessed if self.applies(lack) for what in lack.missing)
         lacks.setdefault("longer", 0)  # more steps make any answer surer, and it says how to mark them
-        asked = [what for what, _ in lacks.most_common() if what in _SURER]
-        return list(dict.fromkeys(self.how_to_record(what, lang) for what in asked))
+        return list(dict.fromkeys(self.how_to_record(what, lang) for what, _ in lacks.most_common() if what in _SURER))
 
     def how_to_record(self, what: str, lang: str) -> str:
         """Return what to do so that the next recording has something; in the words of `uncork run` for its own."""
@@ -157,10 +156,11 @@ class Report:
         return say(lang, self._of_run(f"quality.{issue.id}.fix"), issue.params)
 
     def _of_run(self, key: str) -> str:
-        """Return the key of what is said of a recording by `uncork run`, first of one in which this was noted."""
+        """Return the key of what is said of a recording by `uncork run`: of what it noted, of many steps, of any."""
         if self.run.get("format") != "run":
             return key
-        closer = [f"{key}.{one}" for one in (*self.run.get("notes", ()), "run")]
+        seen = ("many", "run") if (self.run.get("steps_seen") or 0) >= MANY_STEPS else ("run",)
+        closer = (f"{key}.{one}" for one in (*self.run.get("notes", ()), *seen))
         return next((one for one in closer if one in catalogue("en")), key)
 
     @property
@@ -171,6 +171,7 @@ class Report:
         return "ui.cannot_tell" if self.verdict.bottleneck is Bottleneck.UNDETERMINED else "ui.no_findings"
 
 
+MANY_STEPS = 100  # `uncork run` has had its long windows by then, or finds them too dear (`uncork.capture.plan`)
 _NEEDS_DEVICE = frozenset({"device", "device_model", "runtime", "snapshot", "history"})
 _SURER = frozenset({"complete", "device", "functions", "host", "loader", "longer", "ranks", "shapes", "stacks"})
 """What a verdict is made of, so that with more of it one is surer; the other lacks keep single rules from looking."""
@@ -238,6 +239,9 @@ def _verdict_json(verdict: Verdict, lang: str) -> Json:
     }
 
 
+_TEMPLATES = frozenset({"text", "detail", "snippet", "check"})
+
+
 def finding_texts(finding: Finding, lang: str) -> Json:
     """Return what a finding's page says about it: name, title, because, advice."""
     rule = rules().get(finding.rule)
@@ -252,15 +256,7 @@ def finding_texts(finding: Finding, lang: str) -> Json:
         "worth": spoken(finding.params, lang),
         "because": fill(manual.because, params) + _behind(finding.params.get("behind"), lang),
         "advice": [
-            {
-                "id": advice.id,
-                "text": fill(advice.text, params),
-                "detail": fill(advice.detail, params),
-                "snippet": fill(advice.snippet, params),
-                "effort": advice.effort,
-                "risk": advice.risk,
-                "check": fill(advice.check, params),
-            }
+            {name: fill(text, params) if name in _TEMPLATES else text for name, text in asdict(advice).items()}
             for advice in chosen
         ],
     }

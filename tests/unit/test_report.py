@@ -89,6 +89,15 @@ def test_several_ranks_that_exchanged_nothing_are_not_asked_to_be_several(run, s
     assert told != say(lang, "record.collectives" if several else "record.collectives.several")
 
 
+@pytest.mark.parametrize(
+    ("steps", "key"), [(99, "record.longer.run"), (100, "record.longer.many"), (None, "record.longer.run")]
+)
+def test_more_steps_are_not_advised_after_many(steps, key):
+    """From its hundredth step on a program is told to run on an idle machine; before, to make more steps."""
+    report = replace(starved_report(), run={"format": "run", "steps_seen": steps})
+    assert report.record_key("longer") == key
+
+
 def test_a_recording_whose_facts_break_still_has_a_report():
     """A fault of our own in reading the head costs the head, not the report."""
     report = conclude([{Facts: Missing(("fault",))}])
