@@ -137,3 +137,15 @@ def test_python_is_named_where_cprofile_alone_saw_it():
     for blind in (recorded(None), replace(recorded(profile()), run=None)):
         with pytest.raises(MissingEvidence):
             OwnPython.of(Rank(blind))
+
+
+def test_what_the_window_with_frames_shows_to_be_waiting_is_no_gap() -> None:
+    """A server gets its requests from a queue for 16 of 20 ms, four fifths of the step, so 8 of 10 ms are no riddle."""
+    (light,) = sketch("steps 2 x 10ms\n  main 0ms..2ms aten::mm\n")
+    (deep,) = sketch(
+        "with stacks\nsteps 1 x 20ms\n  main 0ms..20ms serve.py(8): main\n  main 0ms..4ms aten::mm\n"
+        "  main 4ms..20ms queue.py(171): get\n"
+    )
+    told = StepLedger.of(Rank(replace(light, deep=deep)))
+    assert told.mean_ns("unrecorded") == pytest.approx(8_000_000, abs=2)
+    assert told.mean_ns("unexplained", "py_stack") == pytest.approx(0, abs=2)

@@ -45,7 +45,7 @@ class GrowingInputs(Measurement):
         table = rank.made(OperatorTable)
         apart = rank.deep is not rank.timeline
         parts = deep_parts(rank) if apart else operator_parts(rank)
-        if not any(part.sizes for part in parts):
+        if not any(part.shapes for part in parts):
             raise MissingEvidence("shapes")
         step_ns = int(rank.deep.steps.dur_ns.sum()) if apart else table.step_ns
         steps = len(rank.deep.steps) if apart else table.steps

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from uncork.intervals import covered_ns
-from uncork.ledger import OUTSIDE
+from uncork.ledger import OUTSIDE, Ledger
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.core_waits import CoreWaits
 from uncork.measure.host_bandwidth import memory_bound_share
@@ -164,14 +164,19 @@ def _python_told(rank: Rank) -> dict[str, float]:
     if has_frames(rank.deep) or functions is None:
         if rank.deep is rank.timeline:
             return {}
-        deep = rank.deep_ledger
-        step_ns = int(deep.step_ns.sum())
-        told = {cause: int(deep.ns[deep.causes.index(cause)].sum()) for cause in FRAME_CAUSES if cause in deep.causes}
-        return {cause: ns / step_ns for cause, ns in told.items()} if step_ns and any(told.values()) else {}
+        told = {cause: _share(rank.deep_ledger, cause) for cause in (*FRAME_CAUSES, "unrecorded")}
+        told["unrecorded"] = max(told["unrecorded"] - _share(rank.ledger, "unrecorded"), 0.0)  # blocking calls: in both
+        return {cause: share for cause, share in told.items() if share}
     if rank.recording.run is None:
         return {}  # a profile of a whole program says nothing of its steps
     own, prepares = sum(python_shares(functions).values(), np.zeros(2)).tolist()
     return {"py_stack": own, "py_prep": prepares} if own + prepares > 0 else {}
+
+
+def _share(ledger: Ledger, cause: str) -> float:
+    """Return the share of the steps that goes to a cause."""
+    step_ns = int(ledger.step_ns.sum())
+    return int(ledger.ns[ledger.causes.index(cause)].sum()) / step_ns if step_ns and cause in ledger.causes else 0.0
 
 
 def _with_python(causes: tuple[str, ...], known: IntArray, told: Mapping[str, float]) -> IntArray:
