@@ -31,6 +31,8 @@ class Work:
     sizes: Mapping[str, object] = field(default_factory=dict)
 
 
+MOST_BYTES, MOST_FLOP = 1 << 50, 1 << 60
+"""More than any call moves or computes (1 PiB; twenty minutes at 1 PFLOP/s): such shapes were damaged."""
 Formula = Callable[[Args], Work]
 
 
@@ -47,9 +49,10 @@ def work_of(op: str, dims: object, types: object, concrete: object) -> Work | No
     if formula is None or not isinstance(dims, list):
         return None
     try:
-        return formula(Args(dims, _list(types), _list(concrete)))
+        found = formula(Args(dims, _list(types), _list(concrete)))
     except (LookupError, ValueError, TypeError, ArithmeticError):
         return None
+    return found if 0 <= found.moved_bytes <= MOST_BYTES and 0 <= found.flop <= MOST_FLOP else None
 
 
 def sizes_of(op: str, dims: object) -> dict[str, object]:

@@ -38,6 +38,21 @@ def fails_in_one_line(capsys, *argv):
     return err
 
 
+@pytest.mark.parametrize("option", ["--html={0}", "--json={0}", "--markdown={0}", "--export=perfetto={0}"])
+def test_a_report_takes_no_recordings_place(option, sketched_trace, tmp_path, capsys):
+    """What is read is not written over, whatever name it is called by; every other file may be."""
+    link = tmp_path / "link.json"
+    link.symlink_to(sketched_trace)
+    before = sketched_trace.read_bytes()
+    assert str(link) in fails_in_one_line(capsys, "analyze", str(sketched_trace), option.format(link))
+    (tmp_path / "old.json").write_text("old", encoding="utf-8")
+    assert main(["analyze", "-q", str(sketched_trace), option.format(tmp_path / "old.json")]) == 0
+    assert sketched_trace.read_bytes() == before
+    capsys.readouterr()
+    both = ["compare", str(sketched_trace), str(sketched_trace), "--json", str(link)]
+    assert str(link) in fails_in_one_line(capsys, *both)
+
+
 CONTENTS = {
     "empty.json": b"",
     "words.txt": b"this is no trace\n",

@@ -136,6 +136,12 @@ def test_what_is_not_recorded_has_no_work(op: str, dims: object, types: object):
     assert work_of(op, dims, types, []) is None
 
 
+@pytest.mark.parametrize("side", [10**18, 1 << 25, -4])
+def test_shapes_that_no_tensor_has_are_no_work(side: int):
+    """A damaged size would fill numbers of 64 bits; 2^25 × 2^25 floats are 4 PiB, and nothing has a side below 0."""
+    assert work_of("aten::mm", [[side, side], [side, side]], ["float", "float"], []) is None
+
+
 def test_shapes_alone_tell_a_convolutions_kernel_and_channels():
     """Before torch 2.0 stride and padding are not recorded; what is known is still shown."""
     assert sizes_of("aten::mkldnn_convolution", [[5, 64, 56, 56], [128, 64, 3, 3], [], []]) == {

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from uncork.cli.output import add_output_options, emit, spare, wants_page
+from uncork.cli.output import add_output_options, emit, spare, spare_inputs, wants_page
 from uncork.locale import default_language, say
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ def add(verbs: Verbs, told: Told) -> None:
 
 def act(arguments: argparse.Namespace) -> int:
     """Analyse the recordings and print the report."""
+    spare_inputs(arguments, *arguments.paths)
     spare()
     from uncork.pipeline import analyze
 

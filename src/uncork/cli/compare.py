@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from uncork.cli.output import add_language, rows, spare, use_color, write
+from uncork.cli.output import add_language, rows, spare, spare_inputs, use_color, write
 from uncork.errors import UncorkError, UsageError
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ def add(verbs: Verbs, told: Told) -> None:
 
 def act(arguments: argparse.Namespace) -> int:
     """Print the comparison; return 1 if a gate was asked for and failed."""
+    spare_inputs(arguments, arguments.before, arguments.after)
     spare()
     from uncork.compare import compare, dumps, load
     from uncork.locale import default_language, say

@@ -102,6 +102,25 @@ def wants_page(arguments: argparse.Namespace) -> bool:
     return bool(arguments.html or arguments.export)
 
 
+def spare_inputs(arguments: argparse.Namespace, *inputs: str) -> None:
+    """Refuse an output file that is an input: often the only copy of a recording that took hours.
+
+    Args:
+        arguments: The verb's.
+        inputs: The recordings that it reads.
+
+    Raises:
+        UsageError: The report would take a recording's place.
+    """
+    named = [arguments.json, arguments.html, arguments.markdown]
+    named += [text.partition("=")[2] for text in getattr(arguments, "export", ())]
+    for target in filter(None, named):
+        for path in inputs:
+            with contextlib.suppress(OSError, ValueError):  # what is not there, or no path, is told by its reader
+                if Path(target).samefile(path):
+                    raise UsageError("output_is_input", path=target)
+
+
 def emit(report: Report, arguments: argparse.Namespace, run: str = "") -> None:
     """Write the report in every form that was asked for, and to the terminal unless told to be quiet."""
     from uncork.render import renderer
