@@ -135,3 +135,5 @@ def test_phases_are_told_in_the_readers_language() -> None:
     assert [cell("operators", {"phase": phase}, "phase") for phase in PHASES] == list(PHASES)
     assert cell("operators", {"phase": "backward"}, "phase", "zh") == "反向"
     assert cell("operators", {"phase": None}, "phase", "zh") == ""
+    words = [cell("copies", {"host_memory": word}, "host_memory", "zh") for word in ("unknown", "pinned")]
+    assert words == ["未知", "pinned"]

@@ -4,7 +4,7 @@ import { readPlace, writePlace } from '../link.ts';
 import type { FindingMatch } from '../page.ts';
 import { HowToRead, SavePng, Tip, type TipContent } from '../parts.tsx';
 import { onPrint } from '../theme.ts';
-import { duration, say, told } from '../text.ts';
+import { duration, say, shortName, told } from '../text.ts';
 import type { Trace } from '../trace.ts';
 import { type Hit, type Span, TimelineCanvas } from './canvas.ts';
 import { EventDetails, SpanDetails } from './details.tsx';
@@ -170,7 +170,7 @@ function Sentences({ trace, show, select }: { trace: Trace; show: (from: number,
           {say('page.timeline.longest')}{' '}
           {longest.map((event, index) => (
             <button type="button" class="link" title={names[trace.name[event]]} onClick={() => select(event)}>
-              <b class="number">{index + 1}</b> {short(names[trace.name[event]], 46)} · {duration(trace.dur[event])}
+              <b class="number">{index + 1}</b> {short(shortName(names[trace.name[event]]), 46)} · {duration(trace.dur[event])}
             </button>
           ))}
         </p>

@@ -116,10 +116,14 @@ function Cell({ column, value, most, note, number }: { column: string; value: Va
   return <td title={text}>{note && <b class="note" title={say(note)}>{say(`${note}.short`)}</b>}<bdi>{ENDS_TELL.has(column) ? tail(text) : shortName(text)}</bdi></td>;
 }
 
-/** Returns a text as people read it: a phase in their language, names as they are. */
+/** Returns a text as people read it: our words in their language, names as they are. */
 function told(column: string, text: string): string {
-  return column === 'phase' && has(`phase.${text}`) ? say(`phase.${text}`) : text;
+  const key = column === 'phase' ? `phase.${text}` : `column.${column}.${text}`;
+  return SPOKEN.has(column) && has(key) ? say(key) : text;
 }
+
+/** Columns whose words are ours, not the recording's. */
+const SPOKEN = new Set(['phase', 'host_memory']);
 
 /** Columns of paths: their ends tell them apart. */
 const ENDS_TELL = new Set(['module', 'place', 'file']);

@@ -40,7 +40,7 @@ class MemoryUse(Measurement):
         sampled = _sampled_bytes(rank)
         if sampled and capacity:
             return cls("samples", sampled, None, capacity)
-        raise MissingEvidence("memory" if capacity else "device")
+        raise MissingEvidence("memory" if capacity else "device_model")
 
 
 def recorded_memory(rank: Rank) -> Iterator[SnapshotMemory | TraceMemory]:

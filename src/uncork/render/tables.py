@@ -121,6 +121,8 @@ def cell(table: str, row: Row, column: str, lang: str = "en") -> str:
     """Return the text of one cell; names are the recording's, those of kernels shortened; phases are ours."""
     if column == "phase" and row.get("phase"):
         return say(lang, f"phase.{row['phase']}")
+    if column == "host_memory" and row.get("host_memory") == "unknown":
+        return say(lang, "column.host_memory.unknown")
     if column == "place":
         return _short_place(row.get("file"), row.get("line"))
     if column == "name":
