@@ -38,7 +38,7 @@ _MOST_FINDINGS = 5
 _GAIN_WIDTH = 8
 _NO_RISK = ("", "none", "None.", "无", "没有")
 _SMALL_CAUSE = 0.005
-_FIGURES_WIDTH, _LEAST_BAR, _MOST_BAR = 20, 10, 40
+_FIGURES_WIDTH, _LEAST_BAR, _MOST_BAR = 22, 10, 40
 """Beside names and bars: a step's times and shares, and the room between."""
 
 
