@@ -238,9 +238,9 @@ def _hook_modules(patches: Patches) -> None:
         if compiling():
             return original(self, *args, **kwargs)
         if regions.looking:
-            return outermost(self, args, kwargs)
+            return outermost.call(self, args, kwargs)
         if regions.on:
-            call = outermost.in_region if threading.get_ident() == regions.thread else outermost
+            call = outermost.in_region if threading.get_ident() == regions.thread else outermost.call
             return call(self, args, kwargs)
         return original(self, *args, **kwargs)
 
@@ -260,8 +260,11 @@ class Outermost:
         self._region, self._regions = patches.torch._C._profiler._RecordFunctionFast, patches.recorder.regions
         self._rooms: set[int] = set()
 
-    def __call__(self, module: Any, args: Any, kwargs: Any) -> Any:
-        """Return what the module returns; its entry may be where a step, and a window with it, ends or begins."""
+    def call(self, module: Any, args: Any, kwargs: Any) -> Any:
+        """Return what the module returns; its entry may be where a step, and a window with it, ends or begins.
+
+        A method with a name: Python 3.12 runs what is called by ``__call__`` deeper in C, where few levels are allowed.
+        """
         if self._depth.value == 0:
             self._recorder.guard(lambda: self._entered(module))
         elif self._depth.value == NESTED and (limit := sys.getrecursionlimit()) not in self._rooms:
