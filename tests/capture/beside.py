@@ -17,7 +17,7 @@ def network():
 
 
 def train(steps, over=None, began=None, *, marks=False):
-    """Train for so many steps, longer until an event is set, and set another after the fifth."""
+    """Train for so many steps, and on until an event is set; set another after the fifth."""
     model = network()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     made = 0
@@ -33,7 +33,7 @@ def train(steps, over=None, began=None, *, marks=False):
 
 
 def infer(calls, over=None, began=None):
-    """Call a model so often, longer until an event is set, and set another after the fifth."""
+    """Call a model so often, and on until an event is set; set another after the fifth."""
     model = network().eval()
     made = 0
     with torch.no_grad():
@@ -58,8 +58,8 @@ def beside(work, main, *args, **options):
 def training_on_a_thread():
     """Train on a thread while the main one infers, which does so before and after."""
     infer(20)
-    began, over = threading.Event(), threading.Event()
-    thread = threading.Thread(target=train, args=(200,), kwargs={"began": began})
+    over = threading.Event()
+    thread = threading.Thread(target=train, args=(300,))
     beats = threading.Thread(target=lambda: (thread.join(), over.set()))
     thread.start()
     beats.start()
@@ -73,7 +73,7 @@ def actors():
 
 
 def validation():
-    """Train on the main thread while another infers, which begins first of all but after five updates."""
+    """Train on the main thread; after five updates another thread infers beside it."""
     train(5)
     beside(infer, train, 200)
 

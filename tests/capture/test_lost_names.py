@@ -3,11 +3,12 @@
 import gzip
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from tests.capture.runs import record
-from uncork.capture.lost_names import is_lost, put_back
+from uncork.capture.lost_names import LostNames, is_lost, put_back
 from uncork.capture.packing import pack
 
 pytestmark = pytest.mark.torch
@@ -43,6 +44,17 @@ for _ in range(80):
 def test_only_printable_ascii_is_written_by_torch(name: str, *, lost: bool) -> None:
     """Any other sign makes the whole name "unknown"."""
     assert is_lost(name) == lost
+
+
+def test_a_name_that_torch_kept_no_more_than_the_place_of_is_left_out(tmp_path: Path) -> None:
+    """The code of an imported module is gone by the end of a trace, and its name's bytes are another's by then."""
+    events = [
+        SimpleNamespace(name=lambda one=name: one.decode(), start_ns=lambda: 3, duration_ns=lambda: 2)
+        for name in ("前向".encode(), b"torch/onnx/ops.py(22): p\xe2'\xb7", b"aten::mm")
+    ]
+    (tmp_path / "trace.json").write_text(TRACE % EVENT % ("unknown", 3, 2))
+    LostNames().write(SimpleNamespace(events=lambda: events), tmp_path / "trace.json", tmp_path / "names.json")
+    assert json.loads((tmp_path / "names.json").read_text("utf-8")) == {"前向": [[3, 2]]}
 
 
 def test_names_are_put_back_by_begin_and_length(tmp_path: Path) -> None:

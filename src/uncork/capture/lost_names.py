@@ -56,10 +56,18 @@ class LostNames:
             self._are_met = _has_lost(trace)
         names: Names = {}
         for event in results.events() if self._are_met else ():
-            if is_lost(name := event.name()) and hasattr(event, "start_ns"):  # older ones have whole microseconds only
+            if is_lost(name := _told(event)) and hasattr(event, "start_ns"):  # older ones have whole microseconds only
                 names.setdefault(name, []).append([event.start_ns(), event.duration_ns()])
         if names:
             write_json(beside, names, indent=None)
+
+
+def _told(event: Any) -> str:
+    """Return an event's name; nothing where torch kept no more than its place, and other bytes lie there by now."""
+    try:
+        return str(event.name())
+    except UnicodeDecodeError:  # of a module's own code, which is gone once it is imported
+        return ""
 
 
 def is_lost(name: str) -> bool:

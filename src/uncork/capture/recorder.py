@@ -84,7 +84,7 @@ class Recorder:
 
     def is_ours(self) -> bool:
         """Return whether this is the thread whose steps are recorded (any, while none is known)."""
-        return not self.broken and (self.thread is None or threading.get_ident() == self.thread)
+        return not self.broken and self.is_on_thread() and not self.threads.is_shut()
 
     def take(self, action: Action) -> None:
         """Carry out what a signal means for the running step."""

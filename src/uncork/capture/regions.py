@@ -34,8 +34,8 @@ class Regions:
 
     def switch(self, on: bool) -> None:
         """Begin or end naming, on the thread that is traced."""
-        self.on = on
         self.thread = threading.get_ident()
+        self.on = on
 
     def unwatch(self) -> None:
         """Note that the window is over."""

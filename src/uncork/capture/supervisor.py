@@ -276,6 +276,6 @@ def _problem(folder: Path, job: Job, fault: str) -> str:
     each = [told(home) for home in homes]
     if any(one.get("user_profiler") for one in each):
         return "user-profiler"
-    if any(max(one.get("threads", {}).values(), default=0) >= ENOUGH_STEPS for one in each):
-        return "threads-end"
-    return "too-short" if any(one.get("steps_seen") for one in each) else "no-steps"
+    beside = max((max(one.get("threads", {}).values(), default=0) for one in each), default=0)
+    seen = "too-short" if any(one.get("steps_seen") for one in each) else "no-steps"
+    return "threads-end" if beside >= ENOUGH_STEPS else seen

@@ -56,6 +56,7 @@ class Threads:
     def __init__(self, recorder: "Recorder") -> None:
         self.heir: Work | None = None
         self._recorder = recorder
+        self._door = threading.Lock()
         self._own = _Own()
         self._former: dict[int, Work] = {}
         self._others = dict.fromkeys(("others", *KINDS, "marks"), 0)
@@ -70,8 +71,12 @@ class Threads:
         if recorder.broken:
             return False
         if recorder.is_on_thread():
-            return recorder.thread is not None or not in_engine(recorder.torch)
+            return not self.is_shut() and (recorder.thread is not None or not in_engine(recorder.torch))
         return not in_engine(recorder.torch) and self._takes_over(self._did(kind))
+
+    def is_shut(self) -> bool:
+        """Return whether a thread is about to take the recorded one's place, so that nothing may begin there."""
+        return self._door.locked()
 
     def makes_way(self) -> bool:
         """Return whether the recorded thread, which calls this, leaves the recording to another that lives still."""
@@ -88,15 +93,20 @@ class Threads:
         That one may be anywhere. It is left alone amid work of ours, and asked to make way where a profiler is on,
         which only it can stop.
         """
-        recorder, me, former = self._recorder, threading.get_ident(), self._recorder.thread
+        recorder, former = self._recorder, self._recorder.thread
         if recorder.ending or not self._is_better(work):
             return False
-        recorder.thread = me  # first, so that the other one comes into nothing of ours any more
-        if recorder.observer.is_bound() or (former is not None and is_in(former, type(recorder).guard.__code__)):
-            recorder.thread, self.heir = former, work
-            return False
-        self._begin(work, former)
-        return True
+        if recorder.observer.is_bound():
+            self.heir = work
+        elif self._door.acquire(blocking=False):  # first, so that the other one comes into nothing of ours meanwhile
+            try:
+                if not recorder.observer.is_bound() and not is_in(former, type(recorder).guard.__code__):
+                    self._begin(work, former)
+                    return True
+                self.heir = work
+            finally:
+                self._door.release()
+        return False
 
     def _is_better(self, work: Work) -> bool:
         """Return whether a thread is to be recorded instead: training goes before inference, then more steps.
@@ -110,9 +120,10 @@ class Threads:
             return work.trains
         if work.steps <= finder.seen or recorder.schedule.is_done():
             return False
-        longest_ns = max((row[3] for row in recorder.journal.steps), default=0)
         silent_ns = time.perf_counter_ns() - recorder.last_signal_ns
-        return recorder.thread == NOBODY or silent_ns > max(SILENT_NS, SILENT_STEPS * longest_ns)
+        if recorder.thread == NOBODY or silent_ns <= SILENT_NS:
+            return recorder.thread == NOBODY
+        return silent_ns > SILENT_STEPS * max((row[3] for row in recorder.journal.steps), default=0)
 
     def _did(self, kind: str) -> Work:
         """Return this thread's work, with one more of a kind."""
@@ -145,9 +156,9 @@ class Threads:
         return told if any(told[kind] for kind in KINDS) else {}
 
 
-def is_in(thread: int, code: CodeType) -> bool:
+def is_in(thread: int | None, code: CodeType) -> bool:
     """Return whether a thread runs a function, or something that the function called."""
-    frame = sys._current_frames().get(thread)
+    frame = sys._current_frames().get(thread or NOBODY)
     while frame is not None:
         if frame.f_code is code:
             return True
