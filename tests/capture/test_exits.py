@@ -221,5 +221,6 @@ def test_a_reader_that_leaves_early_changes_no_exit_code(tmp_path: Path) -> None
     words = [sys.executable, "-m", "uncork", "run", "-o", str(tmp_path / "run"), *program]
     done = subprocess.run(words, cwd=HERE, env=environment(), stdout=ours, stderr=subprocess.PIPE, check=False)
     os.close(ours)
-    assert (done.returncode, b"uncork" in done.stderr) == (3, False)
+    said = [line for line in done.stderr.splitlines() if b"uncork" in line and b"the compiled reader" not in line]
+    assert (done.returncode, said) == (3, [])
     assert (tmp_path / "run" / "report.json").is_file()

@@ -32,9 +32,13 @@ def test_own_profiler_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_own_cprofile_is_left_alone(tmp_path: Path) -> None:
-    """Under a cProfile of the program's own there is no window of functions and no stack in the deep one."""
+    """Under a cProfile of the program's own there is no window of functions and no stack in the deep one.
+
+    What it counts is the same as alone: on Python 3.12 and 3.13 that lacks what ran when torch was imported further.
+    """
     run = record(tmp_path / "run", [PROGRAMS, "own_cprofile"], cwd=HERE)
-    assert "own functions True" in run.out
+    alone = plain([PROGRAMS, "own_cprofile"], cwd=HERE)
+    assert run.out == alone.stdout
     assert "functions" not in run.window_names()
     assert "user-cprofile" in run.told(0)["notes"]
 
