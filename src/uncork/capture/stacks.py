@@ -16,8 +16,9 @@ PERIOD_S = 0.01
 MOMENT_S = 0.005
 """Time between samples that are kept with their time: in a window that records stacks, which costs far more."""
 MOST_MOMENTS = 20_000
-WRITE_EVERY = 200
-"""Samples between two writes of a worker, which may be killed at any time."""
+WRITE_FIRST, WRITE_EVERY = 20, 200
+"""Samples of a worker before its first write, and at most between two later ones: it may be killed at any time, and a
+persistent one is, at the end of a script."""
 DEEPEST = 200
 OUR_FOLDER = str(Path(__file__).parent)
 _STDLIB = tuple({sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")})
@@ -58,7 +59,7 @@ class StackSampler:
         self._running = 0
 
     def write_often_to(self, path: Path) -> None:
-        """Write the counts to a file every few seconds, for a process that may be killed."""
+        """Write the counts to a file soon, and then every few seconds, for a process that may be killed."""
         self._path = path
 
     def write(self, path: Path, where: str) -> None:
@@ -78,14 +79,15 @@ class StackSampler:
 
     def _loop(self, turn: int) -> None:
         """Sample until told to stop; never raises, whatever the interpreter is doing."""
-        taken = 0
+        taken, due = 0, WRITE_FIRST
         try:
             while self._running == turn:
                 time.sleep(MOMENT_S if self._keeps_moments else PERIOD_S)
                 if self._running == turn and self.active:
                     self._take()
                     taken += 1
-                    if self._path is not None and taken % WRITE_EVERY == 0:
+                    if self._path is not None and taken >= due:
+                        due += min(taken, WRITE_EVERY)
                         self.write(self._path, "worker")
         except Exception:
             self._running = 0
