@@ -54,6 +54,20 @@ def steps():
         optimizer.step()
 
 
+def decorated():
+    """Make steps of which each ends, by its update, inside a region that a decorator opens for each call."""
+    model = nn.Linear(8, 3)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    @record_function("step")
+    def step():
+        model(torch.ones(4, 8)).sum().backward()
+        optimizer.step()
+
+    for _ in range(40):
+        step()
+
+
 def wait_for_profiler():
     """Compute until somebody records it."""
     x = torch.randn(64)

@@ -188,6 +188,14 @@ def test_a_region_that_began_before_does_not_matter(tmp_path: Path) -> None:
     assert begun(run)["deep"] == (1, 12)
 
 
+def test_a_decorator_s_region_is_a_new_one_with_each_call(tmp_path: Path) -> None:
+    """Both traces end inside one, whose object lives on: the next call has another, and nothing waits for the first."""
+    run = record(tmp_path / "run", [PROGRAM, "decorated"], cwd=HERE)
+    assert run.code == 0, run.err
+    assert {"light", "deep"} <= set(begun(run))
+    assert run.told(0)["notes"] == []
+
+
 def test_an_operator_in_python_is_seen_once(tmp_path: Path) -> None:
     """Nothing shows when it ends, so no second trace begins."""
     run = record(tmp_path / "run", [PROGRAM, "operator"], cwd=HERE)

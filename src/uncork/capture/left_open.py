@@ -58,9 +58,9 @@ class LeftOpen:
     def add(self, trace: Path, torch: Any) -> None:
         """Take in the regions that were open at the end of a trace.
 
-        The object of a ``record_function`` is gone once its ``with`` has ended. Nothing shows when any other region
-        closes (an operator written in Python, say), so that no trace begins after it; but the compiler's close before
-        the next step does.
+        The object of a ``record_function`` is gone once its ``with`` has ended; a decorator's stays, but has another
+        record for each call. Nothing shows when any other region closes (an operator written in Python, say), so that
+        no trace begins after it; but the compiler's close before the next step does.
 
         Args:
             trace: The file that torch wrote.
@@ -69,7 +69,7 @@ class LeftOpen:
         marks = open_marks(torch)
         wanted = {as_written(name) for name in names_left_open(trace, marks)}
         found = [one for one in _alive(torch) if as_written(one.name) in wanted] if wanted else []
-        self._regions += [weakref.ref(one) for one in found]
+        self._regions += [weakref.ref(one.record) for one in found]
         in_operator = marks.operators == "stack" and runs_below(sys._getframe(), OPERATORS)
         if in_operator or wanted - {as_written(one.name) for one in found}:
             self._once = is_in_compiler(sys._getframe())
@@ -77,7 +77,7 @@ class LeftOpen:
 
     def add_all(self, torch: Any) -> None:
         """Take in every region of the program's, since a trace that was not written cannot tell which were open."""
-        self._regions += [weakref.ref(one) for one in _alive(torch)]
+        self._regions += [weakref.ref(one.record) for one in _alive(torch)]
 
 
 def names_left_open(trace: Path, marks: OpenMarks) -> Iterator[str]:
