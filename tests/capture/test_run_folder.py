@@ -179,3 +179,10 @@ def test_a_damaged_index_is_refused(folder: Path) -> None:
     (folder / "recording.json").write_text("{")
     with pytest.raises(UnreadableError, match="damaged"):
         readers.read(folder)
+
+
+def test_a_ranks_part_is_no_run(folder: Path) -> None:
+    """Its folder looks like a run's: who gives it is told which one to give, not that nothing was recorded."""
+    (folder / "rank0" / "steps.json").write_text("{}")
+    with pytest.raises(UnreadableError, match=f"one rank's part of a run.*: {folder.resolve()}$"):
+        readers.read(folder / "rank0")

@@ -86,10 +86,10 @@ def _emptiness(path: Path, about: Mapping[str, Any], found: list[Recording]) -> 
     known = EMPTY.get(str(about.get("problem")))
     if known is not None:
         return UnreadableError(known, path=path)
+    if (path / RunFolder.STEPS).is_file():
+        return UnreadableError("run_part", path=path, run=path.resolve().parent)
     steps = max((one.run.steps_seen for one in found if one.run), default=0)
-    if steps:
-        return UnreadableError("run_too_short", path=path, steps=steps)
-    return UnreadableError("run_without_steps", path=path)
+    return UnreadableError("run_too_short" if steps else "run_without_steps", path=path, steps=steps)
 
 
 def _rank(home: Path, about: Mapping[str, Any], samples: SampleTable | None, progress: Progress | None) -> Recording:
