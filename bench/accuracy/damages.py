@@ -165,6 +165,21 @@ def whole_microseconds(table: EventTable) -> EventTable:
     return replace(table, ts_ns=table.ts_ns // 1000 * 1000, dur_ns=table.dur_ns // 1000 * 1000)
 
 
+def flat(share: float, kinds: Sequence[Kind], table: EventTable) -> EventTable | None:
+    """Return a recording that lost the durations of a share of the events of some kinds, as a conversion may."""
+    lost = table.of_kind(*kinds) & (np.random.default_rng(SEED).random(len(table)) < share) & ~table.name_is(MARK)
+    return replace(table, dur_ns=np.where(lost, 0, table.dur_ns)) if lost.any() else None
+
+
+def mixed_up(table: EventTable) -> EventTable:
+    """Return a recording in which a third of the names of each kind of event went to others of it."""
+    chance, name = np.random.default_rng(SEED), table.name.copy()
+    for kind in np.unique(table.kind):
+        rows = np.flatnonzero((table.kind == kind) & (chance.random(len(table)) < 1 / 3))
+        name[rows] = table.name[chance.permutation(rows)]
+    return replace(table, name=name)
+
+
 def stray(table: EventTable) -> EventTable | None:
     """Return a recording with its first device record (or operator) once more, long before everything else."""
     rows = np.flatnonzero(table.of_kind(*DEVICE_KINDS))
@@ -343,6 +358,9 @@ DAMAGES: dict[str, Damage] = {
     "twice as slow": each(partial(scaled, 2.0)),
     "twice as fast": each(partial(scaled, 0.5)),
     "whole microseconds": each(whole_microseconds),
+    "no lengths of device": each(partial(flat, 1.0, DEVICE_KINDS)),
+    "third of lengths lost": each(partial(flat, 1 / 3, (Kind.CPU_OP, Kind.RUNTIME, *DEVICE_KINDS))),
+    "third of names mixed up": each(mixed_up),
     "stray work before": each(stray),
     "every event twice": each(twice),
     "ids used again": each(reused_ids),

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from uncork import classes, crowding, host_causes, pipeline, quality, readers, steps, timeline, verdict
+from uncork import classes, crowding, host_causes, impossible, pipeline, quality, readers, steps, timeline, verdict
 from uncork.errors import UncorkError
 from uncork.measure import Measured, clocks, core_waits, device_roofline, losses, measure, step_ledger, waiting
 from uncork.recording import Recording
@@ -26,7 +26,7 @@ Case = tuple[str, Label, list[Recording]]
 """Its name, what is right, its ranks."""
 DOWN, UP = (0.8, 0.67, 0.5, 0.25), (1.25, 1.5, 2.0, 4.0)
 MEASURING = (host_causes, steps, timeline, losses, step_ledger, core_waits, clocks, device_roofline)
-JUDGING = (quality, crowding, classes, verdict, waiting)
+JUDGING = (quality, crowding, impossible, classes, verdict, waiting)
 """Modules whose numbers decide a verdict: those of the first change what is measured, those of the second do not."""
 MOST_NAMED = 5
 NUMBER = re.compile(r"^([A-Z][A-Z0-9_]*) = [\d.]", re.MULTILINE)

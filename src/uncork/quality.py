@@ -7,6 +7,7 @@ import numpy as np
 
 from uncork.crowding import ENOUGH_OTHERS, UNLIKE_RATIO, crowding
 from uncork.findings import Quality
+from uncork.impossible import IMPOSSIBILITIES
 from uncork.measure import Measured, present
 from uncork.measure.collectives import Collectives
 from uncork.measure.facts import Facts, repairs_of
@@ -38,11 +39,6 @@ HOLLOW_SHARE = 0.05
 """The same of operators without the one they always call (labelled traces: up to 0.03; half dropped: 0.37–0.63)."""
 MOSTLY_LOST_SHARE = 0.5
 """With more of the kernels, or of all events, lost than recorded, what was done is not known."""
-EARLY_DEVICE_SHARE = 0.01
-"""Device work before its launch: matched clocks show none."""
-APART_SHARE = 0.25
-"""Clocks further apart than this part of a step put work beside what the host did at another time (labelled traces:
-0.005 at most)."""
 SLOW_FIRST_STEP = 1.5
 """A first step this many times the median of the others is warm-up (labelled traces: 1.0–1.3 without, 2–30 with)."""
 STALLED_SHARE = 0.05
@@ -59,16 +55,10 @@ LEFT_OUT = frozenset(
 )
 LEFT_OUT_SHARE = 0.01
 """… as where more of the events than this had to be left out (labelled traces: none)."""
-CROSSING_SHARE = 0.05
-"""More events than this that do not nest: times of operators are guesses (labelled traces: up to 0.02) …"""
-IMPOSSIBLE_SHARE = 0.25
-"""… and with more than this untrue: one thread does one thing at a time."""
 SOURCES_APART_SHARE = 0.25
 """Shares of a busy device further apart are not of the same work; the driver's is of 1/6 to 1 s (nvmlUtilization_t)."""
 OTHERS_BYTES = 4 << 30
 """Memory beyond the allocator's: a context takes about half a GiB, libraries and NCCL up to 2; more is somebody's."""
-TWICE_SHARE = 0.5
-"""Streams that did two things at once for more of their time have wrong durations (public traces: up to 0.004)."""
 KNOWN_FORMATS = frozenset({"kineto", "legacy", "ascend", "run", "snapshot", "pstats", "memory-timeline"})
 FEW_STEPS = 5
 """In fewer steps one pause beside them is no habit."""
@@ -80,7 +70,8 @@ ONLY_LOADING = 0.95
 """A piece of a step that waits for its batch this much (labelled traces: up to 0.85) ends before it came."""
 
 _LACKS = {
-    "device-clock-apart": "clocks", "device-data-missing": "device", "lost-events": "complete", "step-cut": "whole_step"
+    "device-clock-apart": "clocks", "device-data-missing": "device", "lost-events": "complete", "no-lengths": "lengths",
+    "step-cut": "whole_step",
 }  # fmt: skip
 """What forbids a verdict → what is missing for every share of a step."""
 
@@ -296,14 +287,6 @@ def _no_links(counts: RecordingQuality, _: Facts) -> Quality | None:
     return Quality("no-launch-links", WARNING, share, {"before_window": counts.before_window, "unlinked_share": share})
 
 
-def _crossing(counts: RecordingQuality, _: Facts) -> Quality | None:
-    if not counts.clipped:
-        return None
-    share = counts.clipped / counts.events
-    severity = BLOCKING if share > IMPOSSIBLE_SHARE else WARNING if share > CROSSING_SHARE else INFO
-    return Quality("crossing-events", severity, share, {"crossing": counts.clipped})
-
-
 def _lost(counts: RecordingQuality, _: Facts) -> Quality | None:
     launches = max(counts.lost_share, counts.lost_kernels_share)
     share = max(launches, counts.hollow_share)
@@ -329,15 +312,6 @@ def _graph_replay(counts: RecordingQuality, _: Facts) -> Quality | None:
         return None
     params = {"launches": counts.graph_launches, "kernels": counts.graph_kernels}
     return Quality("graph-replay", INFO, counts.graph_kernels / max(counts.device_records, 1), params)
-
-
-def _clock(counts: RecordingQuality, _: Facts) -> Quality | None:
-    if counts.twice_share > TWICE_SHARE:
-        return Quality("device-times-impossible", BLOCKING, counts.twice_share, {"twice_share": counts.twice_share})
-    if len(counts.step_ns) and abs(counts.apart_ns) > APART_SHARE * np.median(counts.step_ns):
-        return Quality("device-clock-apart", BLOCKING, None, {"apart_ns": abs(counts.apart_ns)})
-    early = counts.early_device_share
-    return Quality("clock-unreliable", WARNING, early) if early > EARLY_DEVICE_SHARE else None
 
 
 def _marks_end_early(counts: RecordingQuality, _: Facts) -> Quality | None:
@@ -386,8 +360,7 @@ _CHECKS: tuple[Check, ...] = (
     _no_links,
     _lost,
     _blind_steps,
-    _crossing,
-    _clock,
+    *IMPOSSIBILITIES,
     _observer,
     _unlike,
     _between_steps,

@@ -319,6 +319,7 @@ _DOUBT = {
     "no-launch-links": 0.95,
     "no-cpu-ops": 0.9,
     "lost-events": 0.8,
+    "no-lengths": 0.8,
     "clock-unreliable": 0.9,
     "missing-ranks": 0.95,
     "device-data-missing": 0.6,

@@ -1,7 +1,11 @@
 """What a recording lost: launches without records, operators without those they always call, and what may be said."""
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
+from uncork.events import Kind
 from uncork.findings import Bottleneck, Verdict
 from uncork.measure import Rank, measure
 from uncork.measure.losses import hollow_share, lost_kernels_share, lost_share, twice_share
@@ -135,3 +139,22 @@ def test_streams_that_do_two_things_at_once_carry_no_verdict() -> None:
     ten = "".join(f"\n main {at}ms..{at}.01ms aten::mm -> stream 7 {at}ms..{at + 9}ms a" for at in range(10))
     assert twice_share(timeline(DEVICE + ten)) == pytest.approx(1 - 48 / 360)
     assert verdict(DEVICE + ten).summary.id == "verdict.undetermined.device-times-impossible"
+
+
+@pytest.mark.parametrize(
+    ("flat", "whole_us", "severity"),
+    [(0, False, None), (1, False, "warning"), (11, False, "blocking"), (10, True, None), (11, True, "blocking")],
+)
+def test_work_without_a_length_carries_no_verdict(flat: int, whole_us: bool, severity: str | None) -> None:
+    """Of forty kernels none lasts 0 ns: one is told, eleven forbid. In whole microseconds ten (25 %) may be short."""
+    (recording,) = sketch(f"{DEVICE}  main 0ms..0.01ms x10 every 1ms aten::mm -> stream 7 0.1ms..0.9ms ampere_sgemm")
+    events = recording.events
+    assert events is not None
+    ts_ns, dur_ns = (times // 1000 * 1000 + (0 if whole_us else 7) for times in (events.ts_ns, events.dur_ns))
+    dur_ns[np.flatnonzero(events.of_kind(Kind.KERNEL))[:flat]] = 0
+    report = analyze_recordings([replace(recording, events=replace(events, ts_ns=ts_ns, dur_ns=dur_ns))])
+    assert {one.id: one.severity for one in report.quality}.get("no-lengths") == severity
+    assert (report.verdict.summary.id == "verdict.undetermined.no-lengths") is (severity == "blocking")
+    if severity == "blocking":
+        assert not [one.rule for one in report.findings if one.gain.high]
+        assert "lengths" in {missing for one in report.not_assessed for missing in one.missing}

@@ -100,6 +100,26 @@ def test_workers_that_fill_the_cores_get_no_company():
     assert finding.gain.low == 0
 
 
+@pytest.mark.parametrize(("long", "read_share"), [(1, 4 / 4.4), (4, 4 / 64.36)])
+def test_a_call_that_stood_still_is_no_stage(long: int, read_share: float):
+    """Forty items: reading takes 0.1 ms, making a tensor 0.01, but 15 where it stood still.
+
+    Once, it counts as the 0.01 of the others: 4 of 4.4 ms are reading; in four of forty it comes again: 4 of 64.36.
+    """
+    lines = ["with stacks", "steps 1 x 100ms"]
+    lines.append("  main 0ms..70ms enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__")
+    at = 0.0
+    for item in range(40):
+        took = 15.0 if item < long else 0.01
+        lines.append(f"  main {at:g}ms..{at + 0.1 + took:g}ms data.py(16): __getitem__")
+        lines.append(f"  main {at:g}ms..{at + 0.1:g}ms <built-in method read of _io.BufferedReader object>")
+        lines.append(f"  main {at + 0.1:g}ms..{at + 0.1 + took:g}ms <built-in method as_tensor of type object>")
+        at += 0.1 + took
+    code = LoaderCode.of(Rank(sketch("\n".join(lines))[0]))
+    parts = {part.stage: part.share for part in code.parts if part.file}
+    assert parts["read"] / (parts["read"] + parts["to_tensor"]) == pytest.approx(read_share, rel=0.01)
+
+
 DECODING = """
   main 0.1ms..6.9ms torch/utils/data/_utils/fetch.py(49): fetch
   main 0.2ms..6.8ms data.py(16): tokenize

@@ -8,9 +8,11 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from uncork.driving import group_medians
 from uncork.events import Kind
 from uncork.findings import Location
 from uncork.frames import is_users, is_users_frame, split_frame
+from uncork.host_causes import STALLED_CALL_NS, STALLED_RATIO_ONE_STEP
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.host_pieces import where
 from uncork.measure.loader import iterator, loads_nothing, next_calls, under
@@ -28,6 +30,8 @@ MOST_PARTS = 32
 ONE_LINE = "@loader.one_line"
 """What samples tell of a function's calls: the line."""
 _LOW_LEVEL = frozenset(("torch", "numpy", "scipy", "PIL", "cv2", "uncork", *sys.stdlib_module_names))
+SELDOM_SHARE = 0.05
+"""Calls of one name that are so long more often than one in twenty may be large items, and no stalls."""
 _LEAST_SAMPLES = 10
 """Fewer samples than this say nothing about shares."""
 
@@ -131,13 +135,14 @@ def _from_frames(timeline: Timeline) -> list[Part]:
         return []
     staged = inside & timeline.named(_has_stage)
     owner, kind = host.ancestor_where(mine, inner), host.ancestor_where(staged, inner)
-    total = int(host.dur_ns[places].sum())
-    sums: dict[tuple[int, str], int] = {}
     name_of = host.name.astype(np.int64)
+    own_ns = _undisturbed(name_of[inner], host.self_ns[inner])
+    total = int(host.dur_ns[places].sum() - host.self_ns[inner].sum() + own_ns.sum())
+    sums: dict[tuple[int, str], int] = {}
     pairs = np.column_stack([np.where(owner >= 0, name_of[owner], -1), np.where(kind >= 0, name_of[kind], -1)])
     used, back = np.unique(pairs, axis=0, return_inverse=True)
-    times = np.bincount(back.reshape(-1), host.self_ns[inner]).astype(np.int64)
-    calls = _calls(pairs[:, 0], name_of[inner], host.self_ns[inner])
+    times = np.bincount(back.reshape(-1), own_ns).astype(np.int64)
+    calls = _calls(pairs[:, 0], name_of[inner], own_ns)
     for (who, what), time_ns in zip(used.tolist(), times.tolist(), strict=True):
         stage = _stage(table.strings.text(what)) if what >= 0 else ""
         sums[who, stage] = sums.get((who, stage), 0) + time_ns
@@ -148,6 +153,15 @@ def _from_frames(timeline: Timeline) -> list[Part]:
         )
         for (who, stage), time_ns in sums.items()
     ]  # fmt: skip
+
+
+def _undisturbed(name: IntArray, own_ns: IntArray) -> IntArray:
+    """Return the times of calls with the median of their name for single ones that stood still."""
+    _, back, count = np.unique(name, return_inverse=True, return_counts=True)
+    usual_ns = group_medians(back, own_ns, len(count))
+    still = own_ns >= np.maximum(STALLED_CALL_NS, STALLED_RATIO_ONE_STEP * usual_ns[back])
+    seldom = np.bincount(back, still, len(count)) <= SELDOM_SHARE * count
+    return np.where(still & seldom[back], usual_ns[back], own_ns)
 
 
 def _calls(owner: IntArray, inner: IntArray, time_ns: IntArray) -> dict[int, int]:

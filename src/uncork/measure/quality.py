@@ -5,7 +5,7 @@ import re
 import numpy as np
 import numpy.typing as npt
 
-from uncork.events import EventTable, Kind
+from uncork.events import DEVICE_KINDS, EventTable, Kind
 from uncork.intervals import covered_ns, intervals, total_ns
 from uncork.measure import Measurement, Rank
 from uncork.measure.clocks import SLACK_NS, apart_ns
@@ -23,6 +23,7 @@ _DEVICE_ONLY = re.compile(
     r"^aten::\w*(cudnn|miopen|cublas|_cuda(_|$)|_efficient_attention|mps_)|^triton_(poi|red|per|tem)_", re.IGNORECASE
 )
 _MODULE = re.compile(r"^nn\.Module: ")
+_ENOUGH_TO_TELL = 4096
 _TO_DEVICE = re.compile(r"^aten::(_to_copy|to|copy_)$")
 
 
@@ -52,6 +53,9 @@ class RecordingQuality(Measurement):
         early_device_share: Share of the linked device records that start before their launch.
         apart_ns: How far the device's clock is at least ahead of the host's (behind: below 0); 0 if nothing shows.
         twice_share: Share of the device's summed times in which a stream would do more than one thing at once.
+        flat_ops_share: Share of the operators whose length is 0.
+        flat_device_share: The same of device records.
+        whole_us: Whether all times are whole microseconds, as old profilers write them.
         step_ns: Wall time of each step, int64 (steps,).
         warm_up_ns: Durations of first steps left out as warm-up.
         blind_ns: Durations of first steps left out because none of the kernels that they launch is recorded.
@@ -88,6 +92,9 @@ class RecordingQuality(Measurement):
     early_device_share: float
     apart_ns: int
     twice_share: float
+    flat_ops_share: float
+    flat_device_share: float
+    whole_us: bool
     step_ns: IntArray
     warm_up_ns: tuple[int, ...]
     blind_ns: tuple[int, ...]
@@ -137,6 +144,9 @@ class RecordingQuality(Measurement):
             early_device_share=_early_share(timeline),
             apart_ns=apart_ns(timeline),
             twice_share=twice_share(timeline),
+            flat_ops_share=_flat_share(table, op),
+            flat_device_share=_flat_share(table, table.of_kind(*DEVICE_KINDS)),
+            whole_us=_whole_us(table),
             step_ns=ledger.step_ns,
             warm_up_ns=timeline.steps.left_out_ns[timeline.steps.blind :],
             blind_ns=timeline.steps.left_out_ns[: timeline.steps.blind],
@@ -178,6 +188,16 @@ def _device_allocations_share(table: EventTable) -> float:
 
 def _spans(table: EventTable, rows: BoolArray) -> tuple[IntArray, IntArray]:
     return table.ts_ns[rows], table.end_ns[rows]
+
+
+def _flat_share(table: EventTable, rows: BoolArray) -> float:
+    return float((table.dur_ns[rows] == 0).mean()) if rows.any() else 0.0
+
+
+def _whole_us(table: EventTable) -> bool:
+    """Return whether all times are whole microseconds; where they are not, the first events show it."""
+    parts = (slice(0, _ENOUGH_TO_TELL), slice(_ENOUGH_TO_TELL, None))
+    return not any((times[part] % 1000).any() for part in parts for times in (table.ts_ns, table.dur_ns))
 
 
 def _before_window(timeline: Timeline) -> int:
