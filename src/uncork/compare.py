@@ -20,6 +20,8 @@ MANY_UNWATCHED = 20
 _MOST_REPORT_BYTES = 64_000_000
 # Standard errors that a change must exceed: two are about 95 % for normal noise.
 _ERRORS = 2
+# Chance of more than this part of the longer step comes of steps too uneven for a normal spread to describe.
+_UNEVEN_SHARE = 0.5
 # An operator that moved by less than this share of the step is left out.
 _SMALL_CHANGE_SHARE = 0.001
 
@@ -90,6 +92,7 @@ class Comparison:
         watched: The step that ledger and operators describe, where it moved otherwise than the step time.
         beside_share: Share of the time that passed between the steps before and after; None if small or unknown.
         others_share: Share of the cores that other programs took before and after; None if small or unknown.
+        queued_share: Share of a step in which they kept its thread from a core before and after; likewise.
         peak_bytes: Memory at the peak before and after, None where it is not known.
         scaling: What more ranks brought, where only their number differs and step times are known.
         unlike: What differs beside the change (``device processor program ranks``), before and after.
@@ -108,6 +111,7 @@ class Comparison:
     watched: Change | None
     beside_share: tuple[float | None, float | None]
     others_share: tuple[float | None, float | None]
+    queued_share: tuple[float | None, float | None]
     peak_bytes: tuple[int | None, int | None]
     scaling: Scaling | None
     unlike: tuple[tuple[str, str, str], ...]
@@ -125,6 +129,16 @@ class Comparison:
         return self.step.difference_ns / self.step.before_ns if self.step.before_ns and self.step.after_ns else None
 
     @property
+    def noise_ns(self) -> int:
+        """Return how far the two medians may lie apart by chance; 0 where it is not known."""
+        return round((self.noise_share or 0.0) * self.step.before_ns)
+
+    @property
+    def is_uneven(self) -> bool:
+        """Return whether the steps of a side are too uneven for a ratio to measure the change."""
+        return self.noise_ns > _UNEVEN_SHARE * max(self.step.before_ns, self.step.after_ns)
+
+    @property
     def sentence(self) -> Message:
         """Return the outcome in one sentence."""
         change = self.step_change_share
@@ -139,7 +153,8 @@ class Comparison:
         if self.step.before_ns == self.step.after_ns:
             return Message("compare.same", params)
         if self.noise_share is not None and abs(change) <= self.noise_share:
-            return Message("compare.noise", params | {"noise_share": self.noise_share})
+            noise = {"noise_share": self.noise_share, "noise_ns": self.noise_ns}
+            return Message("compare.noise.uneven" if self.is_uneven else "compare.noise", params | noise)
         return Message("compare.faster" if change < 0 else "compare.slower", params)
 
     def gate(self, limit_share: float) -> Message:
@@ -187,6 +202,7 @@ def compare(before: Report, after: Report) -> Comparison:
         watched=_watched(before, after, step, _noise_share(was_step, now_step)) if bare else None,
         beside_share=(_affected(before, "between-steps"), _affected(after, "between-steps")),
         others_share=(_affected(before, "machine-busy"), _affected(after, "machine-busy")),
+        queued_share=(_queued_share(before), _queued_share(after)),
         peak_bytes=((before.memory or {}).get("peak_bytes"), (after.memory or {}).get("peak_bytes")),
         scaling=_scaling(before.run, after.run, step) if {what for what, *_ in unlike} == {"ranks"} else None,
         unlike=unlike,
@@ -223,6 +239,15 @@ def _watched(before: Report, after: Report, step: Change, noise_share: float | N
 def _affected(report: Report, issue: str) -> float | None:
     """Return the share that a limit of the recording affects, None where nothing was told of it."""
     return next((one.share_affected for one in report.quality if one.id == issue), None)
+
+
+def _queued_share(report: Report) -> float | None:
+    """Return the share of a step in which its thread had no core since others had them, None where it is small."""
+    told = next((one for one in report.quality if one.id == "waited-for-core" and one.severity == "warning"), None)
+    if told is None or told.share_affected is None:
+        return None
+    others = told.params.get("others_share")
+    return told.share_affected * others if isinstance(others, float) else None
 
 
 def _scaling(before: Mapping[str, Any], after: Mapping[str, Any], step: Change) -> Scaling | None:
@@ -346,6 +371,7 @@ def to_json(comparison: Comparison, lang: str) -> dict[str, Any]:
         "recorded_step": comparison.watched and asdict(comparison.watched),
         "beside_share": {"before": comparison.beside_share[0], "after": comparison.beside_share[1]},
         "others_share": {"before": comparison.others_share[0], "after": comparison.others_share[1]},
+        "queued_share": {"before": comparison.queued_share[0], "after": comparison.queued_share[1]},
         "peak_bytes": {"before": comparison.peak_bytes[0], "after": comparison.peak_bytes[1]},
         "scaling": comparison.scaling
         and {**asdict(comparison.scaling), "efficiency_share": comparison.scaling.efficiency_share},

@@ -376,3 +376,21 @@ def test_an_item_s_second_line_begins_below_its_text():
         at = next(number for number, line in enumerate(lines) if line.startswith(mark))
         assert lines[at + 1].startswith(below)
         assert lines[at + 1][len(below)] != " "
+
+
+def test_what_other_programs_kept_a_thread_from_is_said_where_no_samples_tell():
+    """In a notebook nothing samples the machine: 0.5 of a step was waiting for a core, 0.8 of that behind others."""
+    waited = Quality("waited-for-core", "warning", 0.5, {"others_share": 0.8})
+    busy, own = (replace(starved_report(), quality=(one,)) for one in (waited, replace(waited, severity="info")))
+    assert compare(starved_report(), busy).queued_share == (None, pytest.approx(0.4))
+    assert "little or not known before, 40 % after" in render_comparison(compare(own, busy), "en", width=250)
+
+
+@pytest.mark.parametrize(("after_ms", "noise"), [(2200, "compare.slower"), (120, "compare.noise.uneven")])
+def test_steps_too_uneven_for_a_ratio_are_told(after_ms, noise):
+    """Quartiles 15 times 99 ms apart: two errors of that median of five are 1.23 s, over half of 2.2 s or of 0.12."""
+    wild = replace(starved_report(), run={**starved_report().run, "step_spread_share": 15.0})
+    compared = compare(wild, with_step(starved_report(), after_ms * MS))
+    assert compared.sentence.id == noise
+    assert "too uneven" in render_comparison(compared, "en", width=250)
+    assert not compare(starved_report(), with_step(starved_report(), after_ms * MS)).is_uneven

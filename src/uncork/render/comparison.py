@@ -90,7 +90,8 @@ def comparison_notes(comparison: Comparison, lang: str) -> str:
     if comparison.noise_share is None:
         notes.append(say(lang, "compare.noise_unknown"))
     else:
-        notes.append(say(lang, "compare.noise_known", {"noise_share": comparison.noise_share}))
+        noise = {"noise_share": comparison.noise_share, "noise_ns": comparison.noise_ns}
+        notes.append(say(lang, "compare.noise_known.uneven" if comparison.is_uneven else "compare.noise_known", noise))
     notes.append(say(lang, "compare.bare" if comparison.measured_without_profiler else "compare.watched"))
     return " · ".join(notes)
 
@@ -105,7 +106,13 @@ def comparison_cautions(comparison: Comparison, lang: str) -> Iterator[str]:
             for what, was, now in comparison.unlike
         ]
         yield say(lang, "compare.unlike", {"what": say(lang, "ui.comma").join(parts)})
-    for key, shares in (("compare.others", comparison.others_share), ("compare.beside", comparison.beside_share)):
+    if comparison.is_uneven:
+        yield say(lang, "compare.uneven")
+    for key, shares in (
+        ("compare.others", comparison.others_share),
+        ("compare.queued", comparison.queued_share),
+        ("compare.beside", comparison.beside_share),
+    ):
         if any(shares):
             was, now = (say(lang, "compare.untold") if share is None else share for share in shares)
             yield say(lang, key, {"before_share": was, "after_share": now})
