@@ -35,7 +35,7 @@ OLDER = """{"traceEvents": [
   },
   {
     "ph": "X", "cat": "cpu_op", "name": "Mine", "pid": 1, "tid": 1,
-    "ts": %s, "dur": %s,
+    "ts": 6.000, "dur": 0.000,
     "args": {
       "External id": 8,"Ev Idx": 4
     }
@@ -47,14 +47,13 @@ OLDER = """{"traceEvents": [
 ]}
 """
 BY_WORD = OpenMarks("word", "word")
-NOT_OPEN = ("6.000", "2.500")
 
 
 class Region:
     """What a program's ``record_function`` looks like."""
 
     def __init__(self, name: str) -> None:
-        self.name, self.record = name, 1
+        self.name, self.record = name, SimpleNamespace()
 
 
 def torch_of(version: str) -> SimpleNamespace:
@@ -90,22 +89,22 @@ def test_torch_marks_what_is_open(tmp_path: Path, text: str, names: list[str]) -
 
 
 @pytest.mark.parametrize(
-    ("version", "region", "operator", "names"),
+    ("version", "region", "names"),
     [
-        ("2.3.1+cu121", ("5", "0"), ("6", "0"), ["epoch"]),
-        ("2.3.1", ("5", "4"), ("6", "0"), []),
-        ("2.5.1", ("5.250", "0.000"), ("6.000", "0.000"), ["epoch", "Mine"]),
-        ("2.5.1", ("5.250", "3.875"), ("6.000", "0.001"), []),
-        ("2.6.0", ("5.250", "3.875"), ("6.000", "0.000"), ["epoch", "Mine"]),
-        ("2.6.0", ("5.250", "3.874"), NOT_OPEN, []),
+        ("2.3.1+cu121", ("5", "0"), ["epoch"]),
+        ("2.3.1", ("5", "4"), []),
+        ("2.5.1", ("5.250", "0.000"), ["epoch"]),
+        ("2.5.1", ("5.250", "3.875"), []),
+        ("2.6.0", ("5.250", "3.875"), ["epoch"]),
+        ("2.6.0", ("5.250", "3.874"), []),
     ],
 )
 def test_older_versions_write_no_length_or_the_longest(
-    tmp_path: Path, version: str, region: tuple[str, str], operator: tuple[str, str], names: list[str]
+    tmp_path: Path, version: str, region: tuple[str, str], names: list[str]
 ) -> None:
-    """2.6 lets regions last until the end of the trace, at 9.125 here; in 2.3 a short operator has no length too."""
+    """2.6 lets regions last until the end of the trace, at 9.125 here; a short operator may have no length too."""
     path = tmp_path / "trace.json"
-    path.write_text(OLDER % ("epoch", *region, *operator))
+    path.write_text(OLDER % ("epoch", *region))
     assert list(names_left_open(path, open_marks(torch_of(version)))) == names
 
 
@@ -114,7 +113,7 @@ def test_older_versions_write_no_length_or_the_longest(
     [
         ("2.14.1", NEWER % ("user_annotation", "part 'one'", '"finished": false, ')),
         ("2.13.0", NEWER % ("user_annotation", 'part "one"', '"finished": false, ')),
-        ("2.6.0", OLDER % ('part "one"', "5.250", "3.875", *NOT_OPEN)),
+        ("2.6.0", OLDER % ('part "one"', "5.250", "3.875")),
     ],
 )
 def test_a_name_is_known_again(tmp_path: Path, version: str, text: str) -> None:
@@ -126,7 +125,7 @@ def test_a_name_is_known_again(tmp_path: Path, version: str, text: str) -> None:
     ("version", "text"),
     [
         ("2.15.0", NEWER % ("user_annotation", "unknown", '"finished": false, ')),
-        ("2.5.1", OLDER % ("第一部分", "5.250", "0.000", *NOT_OPEN)),
+        ("2.5.1", OLDER % ("第一部分", "5.250", "0.000")),
     ],
 )
 def test_a_lost_name_is_known_again(tmp_path: Path, version: str, text: str) -> None:
@@ -146,9 +145,9 @@ def assert_is_waited_for(name: str, path: Path, text: str, version: str) -> None
 
 @pytest.mark.parametrize(("file", "holds"), [("torch/autograd/function.py", True), ("mine/function.py", False)])
 def test_the_stack_shows_operators_where_no_trace_does(tmp_path: Path, file: str, *, holds: bool) -> None:
-    """In 2.3 an operator that runs Python is known by the file of torch below it; it is not known when it ends."""
+    """Before 2.8 an operator that runs Python is known by the file of torch below it; it is not known when it ends."""
     path = tmp_path / "trace.json"
-    path.write_text(OLDER % ("epoch", "5", "4", "6", "0"))
+    path.write_text(OLDER % ("epoch", "5", "4"))
     left_open = LeftOpen()
     apply = eval(compile("lambda do: do()", file, "eval"))  # noqa: S307  # our own words
     apply(lambda: left_open.add(path, torch_of("2.3.1")))
@@ -171,7 +170,7 @@ def test_a_trace_waits_until_the_region_closes(tmp_path: Path) -> None:
     told = begun(run)
     assert (told["light"], told["functions"]) == ((1, 7), (1, 10))
     assert told["deep"][1] in {30, 31}
-    assert run.told(0)["notes"] == []
+    assert "region-left-open" not in run.told(0)["notes"]
 
 
 def test_a_region_without_end_leaves_the_deep_window_out(tmp_path: Path) -> None:
@@ -235,3 +234,15 @@ def test_the_end_does_not_wait_for_a_region(*, then_exit: bool, over: bool) -> N
     assert not schedule.is_done()
     assert schedule.take_next(5 + HELD_MOST_STEPS, held=True) is None
     assert schedule.is_done() == over
+
+
+def test_a_loop_that_begins_anew_waits_for_nothing() -> None:
+    """A region that held traces back in the loop before is not told of this one, which may end before its first."""
+    schedule = Schedule(CaptureOptions())
+    schedule.begin(SimpleNamespace(), {})
+    while schedule.take_next(5, held=True) is not None:
+        pass
+    schedule.forget()
+    schedule.begin(SimpleNamespace(), {})
+    first = schedule.take_next(0)
+    assert (first and first.name, schedule.held_since) == ("warmup", None)

@@ -2,6 +2,7 @@
 
 import json
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -98,6 +99,19 @@ def test_sampling_goes_on_after_a_pause() -> None:
         assert sampler.counts
         sampler.run(False)
         time.sleep(0.05)
+
+
+def test_the_thread_that_begins_a_window_is_watched() -> None:
+    """Where another thread takes the recording over, the one before is sampled no longer, though nobody paused it."""
+    sampler, over = StackSampler(), threading.Event()
+    former = threading.Thread(target=lambda: (sampler.run(True), over.wait()))
+    former.start()
+    sampler.run(True)
+    watched = sampler._watched
+    sampler.stop()
+    over.set()
+    former.join()
+    assert watched == threading.get_ident()
 
 
 def test_a_worker_that_is_killed_soon_leaves_its_lines(tmp_path: Path) -> None:

@@ -94,6 +94,23 @@ def test_limit_of_time_lets_a_job_in_the_background_tidy_up(tmp_path: Path) -> N
     assert not [path.name for path in (tmp_path / "run").iterdir() if path.name.startswith(".")]
 
 
+def test_limit_of_time_lets_a_job_in_the_background_end_as_it_means_to(tmp_path: Path) -> None:
+    """It hears Ctrl-C all the same, by a handler of its own, which nothing of ours cuts short."""
+    (tmp_path / "own.py").write_text(
+        "import signal, sys, time\n"
+        "def save(*_):\n"
+        "    until = time.monotonic() + 1\n"
+        "    while time.monotonic() < until: time.sleep(0.01)\n"
+        "    sys.exit(print('saved'))\n"
+        "signal.signal(signal.SIGINT, save)\n"
+        "while True: time.sleep(0.01)\n"
+    )
+    run = command(tmp_path / "run", [str(tmp_path / "own.py")], seconds=2)
+    argv = ["sh", "-c", "trap '' INT; exec \"$@\"", "sh", *run]
+    done = subprocess.run(argv, cwd=HERE, env=environment(), capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "saved\n", "")
+
+
 def test_armed_recording_waits_for_its_trigger(tmp_path: Path) -> None:
     """With ``--arm`` no window begins before ``uncork trigger PID``."""
     run = tmp_path / "run"

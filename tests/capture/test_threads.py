@@ -1,10 +1,15 @@
 """Programs that run a model on several threads: which is recorded, and what is said of the others."""
 
+import sys
+import threading
+from collections import deque
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from tests.capture.runs import record
+from uncork.capture.threads import Threads, Work
 
 pytestmark = pytest.mark.torch
 HERE = Path(__file__).parent
@@ -75,3 +80,33 @@ def test_a_call_on_a_thread_that_ends_does_not_end_the_recording(tmp_path):
     told, windows = told_of(tmp_path, "one_call_first")
     assert (told["main_thread"], told["steps_seen"], told["threads"]) == (True, 200, {})
     assert windows >= ALL
+
+
+def test_steps_may_come_while_another_thread_asks_how_long_they_are() -> None:
+    """The recorded thread goes on meanwhile, and where threads change at each turn its steps fall into the question."""
+    steps, over = deque([(1, "", 0, 5, 0)] * 4096, maxlen=4096), threading.Event()
+    finder = SimpleNamespace(rule="optimizer", trains=True, seen=3)
+    recorder = SimpleNamespace(
+        finder=finder,
+        thread=1,
+        last_signal_ns=0,
+        schedule=SimpleNamespace(is_done=lambda: False),
+        journal=SimpleNamespace(steps=steps),
+    )
+    work = Work(2)
+    work.updates = 9
+
+    def make_steps() -> None:
+        while not over.is_set():
+            steps.append((1, "", 0, 5, 0))
+
+    maker, before = threading.Thread(target=make_steps), sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        maker.start()
+        better = [Threads(recorder)._is_better(work) for _ in range(100)]  # type: ignore[arg-type]
+    finally:
+        over.set()
+        maker.join()
+        sys.setswitchinterval(before)
+    assert better == [True] * 100

@@ -26,9 +26,11 @@ def obey(folder: str) -> None:
 
 
 def _wait(note: str) -> None:
-    """Raise `SystemExit` on the main thread once the note is there."""
+    """Raise `SystemExit` on the main thread once the note is there, unless the program hears Ctrl-C by now."""
     while not os.path.exists(note):
         time.sleep(LOOK_S)
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        return
     import ctypes
     import threading
 

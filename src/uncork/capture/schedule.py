@@ -59,7 +59,7 @@ class Schedule:
         self.former = self.windows if "light" in self.windows else self.former
         self.windows = {}
         self._rates.clear()
-        self._ahead, self.begun = [], False
+        self._ahead, self.begun, self.held_since = [], False, None
         self._loop_ns = time.perf_counter_ns()
 
     def gathers(self, finder: StepFinder, steps: Sequence[Step]) -> bool:

@@ -48,7 +48,7 @@ class StackSampler:
         self._keeps_moments = moments
         if not on:
             self.stop()
-        elif not self._running:
+        elif not self._running or self._watched != threading.get_ident():
             self._turn += 1
             self._running = self._turn
             self._watched = threading.get_ident()

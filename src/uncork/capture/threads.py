@@ -123,7 +123,8 @@ class Threads:
         silent_ns = time.perf_counter_ns() - recorder.last_signal_ns
         if recorder.thread == NOBODY or silent_ns <= SILENT_NS:
             return recorder.thread == NOBODY
-        return silent_ns > SILENT_STEPS * max((row[3] for row in recorder.journal.steps), default=0)
+        steps = tuple(recorder.journal.steps)  # at once: the other thread may add one meanwhile
+        return silent_ns > SILENT_STEPS * max((row[3] for row in steps), default=0)
 
     def _did(self, kind: str) -> Work:
         """Return this thread's work, with one more of a kind."""
