@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.reports import starved_report
 from uncork.render.page_data import page_data
-from uncork.render.tables import cell
+from uncork.render.tables import both_ends, cell
 from uncork.rules.kernel_names import short
 
 LONG = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, std::array<char*, 3> >()"
@@ -67,6 +67,21 @@ LONG = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFuncto
 def test_a_kernel_s_name_is_read_without_what_the_compiler_added(name: str, read: str):
     """What is left says what is done, in what; a mangled name is its parts after their lengths."""
     assert short(name) == read
+
+
+@pytest.mark.parametrize(
+    ("width", "shown"),
+    [
+        (45, "vectorized_elementwise_kern…<CUDAFunctor_add>"),
+        (46, "vectorized_elementwise_kernel<CUDAFunctor_add>"),
+        (24, "vector…<CUDAFunctor_add>"),
+        (23, "vectorized_elementwise_kernel<CUDAFunctor_add>"),
+    ],
+)
+def test_in_a_narrow_column_the_telling_argument_stays(width: int, shown: str):
+    """46 characters, 17 of them from the angle on; six of the head at least, else the column cuts it where it ends."""
+    assert both_ends("vectorized_elementwise_kernel<CUDAFunctor_add>", width) == shown
+    assert both_ends("ampere_sgemm_128x64_tn", width) == "ampere_sgemm_128x64_tn"
 
 
 def test_tables_say_the_short_name_and_keep_the_whole_one():

@@ -113,7 +113,13 @@ function Cell({ column, value, most, note, number }: { column: string; value: Va
   }
   const text = value === null || value === undefined || value === '' ? '–' : typeof value === 'boolean' ? say(value ? 'page.yes' : 'page.no') : told(column, value);
   if (number && text === '–') return <td class="n">–</td>;
-  return <td title={text}>{note && <b class="note" title={say(note)}>{say(`${note}.short`)}</b>}<bdi>{ENDS_TELL.has(column) ? tail(text) : shortName(text)}</bdi></td>;
+  return <td title={text}>{note && <b class="note" title={say(note)}>{say(`${note}.short`)}</b>}{ENDS_TELL.has(column) ? <bdi>{tail(text)}</bdi> : <Name text={shortName(text)} whole={text} />}</td>;
+}
+
+/** A name; of a kernel's the argument that tells stays whole where there is little room. */
+function Name({ text, whole }: { text: string; whole: string }) {
+  const angle = text === whole ? -1 : text.indexOf('<');
+  return angle < 0 ? <bdi>{text}</bdi> : <span class="ends"><bdi>{text.slice(0, angle)}</bdi><bdi>{text.slice(angle)}</bdi></span>;
 }
 
 /** Returns a text as people read it: our words in their language, names as they are. */

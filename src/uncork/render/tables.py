@@ -60,6 +60,7 @@ _LEAST_WIDTHS = {
     "rank": 4, "calls": 7, "calls_per_step": 7, "share": 7, "step_share": 7,
 }  # fmt: skip
 _NAMES_OF_COPIES_WIDTH = 16
+_LEAST_HEAD = 6
 _FIGURE_WIDTH, _TEXT_WIDTH, _PADDING = 9, 12, 2
 # What a sort key means in each table: the first of these columns that the table has.
 SORT_KEYS: dict[str, tuple[str, ...]] = {
@@ -130,6 +131,13 @@ def cell(table: str, row: Row, column: str, lang: str = "en") -> str:
         return printable(short(name) if table == "kernels" else name)
     value = row.get(column)
     return "" if value is None else printable(format_quantity(column, value))
+
+
+def both_ends(name: str, width: int) -> str:
+    """Return a kernel's name for a narrow column: where it is too long, the argument that tells stays whole."""
+    head, angle, tail = name.partition("<")
+    room = width - len(angle + tail) - 1
+    return f"{head[:room]}…{angle}{tail}" if angle and len(name) > width and room >= _LEAST_HEAD else name
 
 
 def _short_place(file: str | None, line: int | None) -> str:

@@ -19,7 +19,18 @@ from uncork.render.controls import print_parts
 from uncork.render.lines import NARROW, Text
 from uncork.render.memory_text import memory_parts
 from uncork.render.snippet import Snippet
-from uncork.render.tables import COLUMNS, TEXT_COLUMNS, cell, fitting, gain, shown_columns, step_facts, top_rows, where
+from uncork.render.tables import (
+    COLUMNS,
+    TEXT_COLUMNS,
+    both_ends,
+    cell,
+    fitting,
+    gain,
+    shown_columns,
+    step_facts,
+    top_rows,
+    where,
+)
 from uncork.report import LedgerEntry, Report, finding_texts, spell
 from uncork.units import format_ns, format_quantity, format_share
 
@@ -273,7 +284,10 @@ def _table(report: Report, name: str, options: Options) -> Iterator[RenderableTy
         else:
             table.add_column(title, justify="right", no_wrap=True, min_width=width)
     for row in rows:
-        table.add_row(*(Text(cell(name, row, column, options.lang)) for column in columns))
+        texts = {column: cell(name, row, column, options.lang) for column in columns}
+        if name == "kernels":
+            texts["name"] = both_ends(texts["name"], columns["name"])
+        table.add_row(*map(Text, texts.values()))
     yield ""
     yield Text(say(options.lang, f"table.{name}", {"rows": len(rows)}), style="bold")
     yield table
