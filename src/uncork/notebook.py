@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import html
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,16 @@ def _framed(page: str) -> str:
     return _FRAME.format(height=_HEIGHT, page=html.escape(page, quote=True))
 
 
+@contextlib.contextmanager
+def _told_once(shell: Any) -> Iterator[None]:  # noqa: ANN401 - IPython's shell
+    """Keep an IPython shell from showing an error that will be raised once more."""
+    shell._showtraceback = lambda *_: None  # noqa: SLF001 - all ways of showing one go through it
+    try:
+        yield
+    finally:
+        del shell._showtraceback  # noqa: SLF001 - its class has one
+
+
 def register(shell: Any) -> None:  # noqa: ANN401 - IPython's shell; IPython is not our dependency
     """Add the magic to an IPython shell: ``%%uncork`` runs a cell under the recorder and shows the report."""
 
@@ -107,8 +118,13 @@ def register(shell: Any) -> None:  # noqa: ANN401 - IPython's shell; IPython is 
         from uncork.capture.api import record
         from uncork.pipeline import analyze
 
-        with record(line.strip() or None) as session:
-            shell.run_cell(cell).raise_error()
+        __tracebackhide__ = True  # IPython's word for a frame that tells nothing
+        with record(line.strip() or None) as session, _told_once(shell):
+            ran = shell.run_cell(cell)
+        if ran.error_before_exec:  # below lies IPython's compiler alone
+            raise ran.error_before_exec.with_traceback(None)
+        if ran.error_in_exec:
+            raise ran.error_in_exec  # the cell around it fails too, and shows it
         try:
             return Shown(analyze([session.folder], views=True))
         except UncorkError as fault:  # the cell itself ran: no reason to stop the notebook

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import sys
 from types import SimpleNamespace
 
@@ -97,7 +98,7 @@ def test_a_cell_that_makes_no_step_is_told_so_in_a_line(tmp_path, capsys):
     ran, magics = [], {}
     shell = SimpleNamespace(
         register_magic_function=lambda function, **told: magics.update({told["magic_name"]: function}),
-        run_cell=lambda cell: SimpleNamespace(raise_error=lambda: ran.append(cell)),
+        run_cell=lambda cell: ran.append(cell) or SimpleNamespace(error_before_exec=None, error_in_exec=None),
     )
     uncork.load_ipython_extension(shell)
     assert magics["uncork"](str(tmp_path / "run"), "x = 1") is None
@@ -105,6 +106,23 @@ def test_a_cell_that_makes_no_step_is_told_so_in_a_line(tmp_path, capsys):
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("uncork: ")
     assert "uncork.step()" in line
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(("cell", "error"), [("gone = 1\nraise KeyError('mine')", KeyError), ("x = = 1", SyntaxError)])
+def test_an_error_of_a_cell_is_shown_once(tmp_path, capsys, cell, error):
+    """The cell around it fails with the same error, and shows where; of one in its steps no frame of ours is shown."""
+    pytest.importorskip("torch")
+    shell_module = pytest.importorskip("IPython.core.interactiveshell")
+    shell = shell_module.InteractiveShell.instance()
+    uncork.load_ipython_extension(shell)
+    ran = shell.run_cell(f"%%uncork {tmp_path / 'run'}\n{cell}")
+    assert isinstance(ran.error_in_exec, error)
+    said = re.sub(r"\x1b\[[0-9;]*m", "", "".join(capsys.readouterr()))
+    assert said.count("Traceback (most recent call last)") == 1
+    assert said.count(f"{error.__name__}: ") == 1
+    assert ("notebook.py" in said) == (error is SyntaxError)
+    assert "_showtraceback" not in vars(shell)
 
 
 KERNEL = "/tmp/ipykernel_123/456.py"  # noqa: S108 - a name only
