@@ -49,11 +49,15 @@ OLDER = """{"traceEvents": [
 BY_WORD = OpenMarks("word", "word")
 
 
+class Record:
+    """What it is of one call of a region that torch knows."""
+
+
 class Region:
     """What a program's ``record_function`` looks like."""
 
     def __init__(self, name: str) -> None:
-        self.name, self.record = name, SimpleNamespace()
+        self.name, self.record = name, Record()
 
 
 def torch_of(version: str) -> SimpleNamespace:
@@ -178,7 +182,7 @@ def test_a_region_without_end_leaves_the_deep_window_out(tmp_path: Path) -> None
     run = record(tmp_path / "run", [PROGRAM, "steps", "39", "8", "99"], cwd=HERE)
     assert run.code == 0, run.err
     assert set(begun(run)) == {"warmup", "baseline", "light", "functions", "baseline2"}
-    assert run.told(0)["notes"] == ["region-left-open"]
+    assert "region-left-open" in run.told(0)["notes"]
 
 
 def test_a_region_that_began_before_does_not_matter(tmp_path: Path) -> None:
@@ -200,7 +204,7 @@ def test_an_operator_in_python_is_seen_once(tmp_path: Path) -> None:
     run = record(tmp_path / "run", [PROGRAM, "operator"], cwd=HERE)
     assert (run.code, run.out) == (0, "torch.Size([64])\n")
     assert set(begun(run)) == {"light"}
-    assert run.told(0)["notes"] == ["region-left-open"]
+    assert "region-left-open" in run.told(0)["notes"]
 
 
 def test_a_trace_that_ends_amid_a_collection_holds_nothing_back(tmp_path: Path) -> None:
