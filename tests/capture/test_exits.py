@@ -12,12 +12,14 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import torch
 
 from tests.capture.runs import Run, command, environment, plain, record
 from uncork import readers
 from uncork.capture.inside import OUR_FILES, STANDARD, theirs_of, without_our_frames
 from uncork.capture.options import CaptureOptions, Orders
 from uncork.capture.recorder import Recorder
+from uncork.capture.steps import Action
 
 pytestmark = pytest.mark.torch
 HERE = Path(__file__).parent
@@ -166,6 +168,18 @@ def test_a_ctrl_c_that_falls_into_us_points_at_the_programs_line(tmp_path: Path)
         program()
     shown = traceback.extract_tb(without_our_frames(caught.value, caught.value.__traceback__))
     assert shown[-1].name == "program"
+
+
+def test_a_loop_that_begins_after_all_was_recorded_has_its_loader_watched(tmp_path: Path) -> None:
+    """An evaluation was recorded whole, then training begins: what its loader does is written, by its workers too."""
+    recorder = Recorder(Orders(str(tmp_path), "", CaptureOptions()))
+    recorder.torch = torch
+    done = recorder.home() / "complete"
+    recorder._complete()
+    assert (recorder.spans.on, done.exists()) == (False, True)
+    recorder.take(Action.RESTART)
+    recorder.finish()
+    assert (recorder.spans.on, done.exists()) == (True, False)
 
 
 def test_a_child_that_trains_first_takes_no_ones_place(tmp_path: Path) -> None:

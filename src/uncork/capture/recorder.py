@@ -296,8 +296,16 @@ class Recorder:
         self.schedule.forget()
         self.journal.steps.clear()
         self.journal.moved.clear()
+        if self.complete:
+            self._watch_loader_again()
         self.complete = self.idle = False
         self._begun_ns = None
+
+    def _watch_loader_again(self) -> None:
+        """Note the loader's stages once more: an evaluation was recorded whole, and the training after it is not."""
+        self.spans.end()
+        self.spans = SpanWriter(self)
+        (self.home() / "complete").unlink(missing_ok=True)
 
     def _next_window(self) -> None:
         """Begin the next window of the plan that can be recorded."""
