@@ -147,7 +147,7 @@ def test_room_for_nested_modules_is_made_once_for_each_limit() -> None:
         if below == 40:
             sys.setrecursionlimit(found + 500)
         if below:
-            outermost(below - 1, (), {})
+            outermost.call(below - 1, (), {})
         else:
             seen.append(before)
         if below == 40:
@@ -156,7 +156,7 @@ def test_room_for_nested_modules_is_made_once_for_each_limit() -> None:
     outermost = Outermost(patches, call)
     try:
         for depth in (35, 40, 35, 40, 35):
-            outermost(depth, (), {})
+            outermost.call(depth, (), {})
         seen.append(sys.getrecursionlimit())
     finally:
         sys.setrecursionlimit(found)
@@ -171,12 +171,12 @@ def test_the_highest_limit_of_nested_calls_stays() -> None:
     found = sys.getrecursionlimit()
 
     def call(below: int) -> int:
-        return outermost(below - 1, (), {}) if below else sys.getrecursionlimit()
+        return outermost.call(below - 1, (), {}) if below else sys.getrecursionlimit()
 
     outermost = Outermost(SimpleNamespace(torch=torch_like, recorder=recorder), call)
     try:
         sys.setrecursionlimit(2**31 - 1)
-        assert outermost(40, (), {}) == 2**31 - 1
+        assert outermost.call(40, (), {}) == 2**31 - 1
     finally:
         sys.setrecursionlimit(found)
 
