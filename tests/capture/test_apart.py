@@ -17,6 +17,7 @@ from uncork.capture.budget import Budget, Room
 from uncork.capture.hooks import Outermost
 from uncork.capture.probes import TraceProbe
 from uncork.capture.recorder import Recorder
+from uncork.capture.settings import parameter_count
 
 pytestmark = pytest.mark.torch
 HERE = Path(__file__).parent
@@ -244,3 +245,21 @@ def test_open_files_are_handed_on(tmp_path: Path) -> None:
     os.close(reads)
     os.close(writes)
     assert done.stdout == "b'from here'\n", done.stderr
+
+
+class Groups(torch.nn.Sequential):
+    """A model that returns groups for its optimiser where torch's own returns parameters."""
+
+    def parameters(self, recurse: bool = True) -> list:
+        """Return one group with a rate of its own."""
+        return [{"params": list(super().parameters(recurse)), "lr": 0.1}]
+
+    def named_parameters(self, *_: object, **__: object) -> list:
+        """Return what nobody can call by name."""
+        raise NotImplementedError
+
+
+def test_parameters_are_counted_by_torchs_own_books() -> None:
+    """Twice the same layer counts once (9 + 3), a lazy one not at all, and what the program defines is not asked."""
+    layer = torch.nn.Linear(3, 3)
+    assert parameter_count(Groups(layer, layer, torch.nn.LazyLinear(3), torch.nn.Linear(3, 2, bias=False))) == 12 + 6

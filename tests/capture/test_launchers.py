@@ -278,6 +278,15 @@ def test_a_program_that_is_not_there_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize(("text", "reason"), [("no program", "Exec format error"), ("#!/not/there\n", "No such file")])
+def test_a_program_that_cannot_be_started_is_refused(tmp_path: Path, text: str, reason: str) -> None:
+    """One for another machine, or with a first line that leads nowhere, is no fault of ours, and told in a line."""
+    (tmp_path / "program").write_text(text)
+    (tmp_path / "program").chmod(0o755)
+    watched = record(tmp_path / "run", ["./program"], cwd=tmp_path)
+    assert watched.err.splitlines()[-1].startswith(f"uncork.errors.UsageError: ./program cannot be started ({reason}")
+
+
 def test_old_torch_is_said_and_left_alone(tmp_path: Path) -> None:
     """A torch older than 2.3 runs unhooked, and the result says so."""
     (tmp_path / "torch.py").write_text("__version__ = '1.13.1+cu117'\n")

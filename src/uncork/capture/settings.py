@@ -208,11 +208,23 @@ def _optimizer(optimizers: Iterable[Any]) -> dict[str, Any]:
 
 
 def parameter_count(module: Any) -> int:
-    """Return how many parameters a module has, lazy ones (which have no shape yet) left out."""
+    """Return how many parameters a module has, lazy ones (which have no shape yet) left out.
+
+    They are counted by torch's own books: what ``parameters()`` returns, a program may define as it likes.
+    """
+    modules: set[int] = set()
+    parameters: dict[int, Any] = {}
+    todo = [module]
+    while todo:
+        one = todo.pop()
+        if one is not None and id(one) not in modules:
+            modules.add(id(one))
+            todo += one._modules.values()
+            parameters.update((id(part), part) for part in one._parameters.values() if part is not None)
     total = 0
-    for one in module.parameters():
+    for part in parameters.values():
         try:
-            total += one.numel()
+            total += part.numel()
         except ValueError:  # a lazy parameter has no shape yet
             total += 0
     return total

@@ -178,7 +178,10 @@ def _watch(
     """Run the command to its end; return its code (negative for a signal), its id, and whether our limit ended it."""
     with Relay() as relay:
         # Open files are handed on, as a shell hands on those of `<(command)`; Python opens none of ours for children.
-        child = subprocess.Popen(command, env=environment_for(folder, options), close_fds=False)  # noqa: S603  # theirs
+        try:
+            child = subprocess.Popen(command, env=environment_for(folder, options), close_fds=False)  # noqa: S603  # theirs
+        except OSError as fault:  # no program for this machine, or its first line names none
+            raise UsageError("cannot_start", path=command[0], reason=fault.strerror) from fault
         relay.attach(child.pid)
         sampler: HostSampler | None = None
         if samples:
