@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.rule_outcomes import found, outcome
+from tests.unit.rule_outcomes import clear, found, outcome
 from uncork import pipeline
 from uncork.capture.settings import _processor
 from uncork.locale import catalogue
@@ -102,6 +102,8 @@ def test_a_convolution_is_made_smaller_where_it_can_be(weight: str, groups: int,
 def test_masks_of_dropout_are_not_drawn_before_the_step():
     """What draws a mask in each dropout is dropout's; drawn by the program, it is a random number like others."""
     drawn = "  main 1ms..9ms aten::bernoulli_\n"
+    assert clear("training-mode-in-inference", f"steps 4 x 10ms\n{drawn}")
+    assert found("dominant-operator", f"steps 4 x 10ms\n{drawn}").advice == ("draw-less",)
     drawn += "  backward 9.2ms..9.3ms autograd::engine::evaluate_function: MulBackward0\n"
     assert found("dominant-operator", f"steps 4 x 10ms\n{drawn}").advice == ("draw-less",)
     text = f"steps 4 x 10ms\n  main 0.5ms..9.1ms aten::dropout\n{drawn}"

@@ -7,6 +7,7 @@ from uncork.host_causes import TINY_OP_NS
 from uncork.kernels import COMPUTE
 from uncork.measure import Measurement, MissingEvidence, Rank
 from uncork.measure.host_bandwidth import HostBandwidth
+from uncork.measure.inference import MASK, drops_masks
 from uncork.measure.kernels_table import KernelTable
 from uncork.measure.operator import Operator
 from uncork.measure.operators import OperatorTable, operator_parts
@@ -19,9 +20,6 @@ _KINDS = (
     ("attention", re.compile(r"attention|flash|fmha", re.IGNORECASE)),
     ("gemm", re.compile(r"mm(\b|_)|matmul|linear|gemm|einsum|cijk|nvjet", re.IGNORECASE)),
 )
-MASK = "aten::bernoulli_"
-_DROPOUT = frozenset({"aten::dropout", "aten::dropout_", "aten::feature_dropout", "aten::feature_dropout_"})
-"""Dropout in training calls the mask's operator once each time (ATen/native/Dropout.cpp)."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +63,7 @@ class Dominant(Measurement):
             return _of_kernels(rank.made(KernelTable))
         if table.unseen_device:
             raise MissingEvidence("device")
-        moving, drops = _moving(rank), _drops(rank)
+        moving, drops = _moving(rank), drops_masks(operator_parts(rank))
         computing = [
             Heavy(
                 operator,
@@ -92,13 +90,6 @@ def _moving(rank: Rank) -> frozenset[str]:
         return rank.made(HostBandwidth).names
     except MissingEvidence:
         return frozenset()
-
-
-def _drops(rank: Rank) -> bool:
-    """Return whether the masks that are drawn are dropout's, most of them."""
-    parts = operator_parts(rank)
-    drawn = sum(part.calls for part in parts if part.name == MASK)
-    return 2 * sum(part.calls for part in parts if part.name in _DROPOUT) > drawn
 
 
 def _computes(operator: Operator, on_device: bool) -> bool:

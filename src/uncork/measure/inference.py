@@ -1,7 +1,8 @@
 """Inference: whether the program only runs forward, and what of its work belongs to training alone."""
 
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
@@ -13,7 +14,10 @@ from uncork.measure.operator_groups import group_operators
 from uncork.measure.operators import OperatorTable, operator_parts
 from uncork.records import dataclass
 
-_DROPOUT = frozenset({"aten::native_dropout", "aten::bernoulli_", "aten::_fused_dropout", "aten::feature_dropout"})
+MASK = "aten::bernoulli_"
+_DROPOUT = frozenset({"aten::native_dropout", MASK, "aten::_fused_dropout", "aten::feature_dropout"})
+_CALLS_MASK = frozenset({"aten::dropout", "aten::dropout_", "aten::feature_dropout", "aten::feature_dropout_"})
+"""Dropout in training calls the mask's operator once each time (ATen/native/Dropout.cpp)."""
 _NORM = re.compile(r"^aten::(native|cudnn|miopen)_batch_norm$")
 _TRAINING_KERNEL = re.compile(r"bn_fw_tr|batch_norm_collect_statistics|BatchNormFwdTrain|batch_norm_transform_input")
 _TRAINING_AT = 5
@@ -62,7 +66,8 @@ class Inference(Measurement):
         """Return what of a rank's work belongs to training."""
         table = rank.made(OperatorTable)
         parts = operator_parts(rank)
-        dropout = [part for part in parts if part.name in _DROPOUT]
+        masks = drops_masks(parts)
+        dropout = [part for part in parts if part.name in _DROPOUT and (masks or part.name != MASK)]
         flags = _training_flags(rank)
         norms = [
             part
@@ -82,6 +87,14 @@ class Inference(Measurement):
             step_ns=table.step_ns,
             training=said if isinstance(said, bool) else None,
         )
+
+
+def drops_masks(parts: Iterable[Operator]) -> bool:
+    """Return whether most of the masks that are drawn are dropout's; else the program draws them for itself."""
+    calls = Counter[str]()
+    for part in parts:
+        calls[part.name] += part.calls
+    return 2 * sum(calls[name] for name in _CALLS_MASK) > calls[MASK]
 
 
 def _nodes(tree: CallTree) -> int:
