@@ -62,6 +62,23 @@ def collect(mine: Garbage, now: dict[str, int], took_ns: int, generation: int) -
     mine._told("stop", about)
 
 
+def test_what_was_not_the_loop_is_forgotten(watched: tuple[Garbage, Trace, dict[str, int]]) -> None:
+    """Of an evaluation's steps, with the imports after it, nothing is left once training shows; its own count."""
+    mine, _, now = watched
+    mine.is_timed = True
+    collect(mine, now, 1000, 2)
+    mine.add_step(9000)
+    mine.is_timed = True
+    collect(mine, now, 500, 2)
+    mine.forget()
+    mine.is_timed = True
+    collect(mine, now, 5, 0)
+    mine.add_step(100)
+    assert mine.to_json() == {
+        "steps": 1, "steps_ns": 100, "collections": [1, 0, 0], "dur_ns": 5, "longest_ns": 5,
+    }  # fmt: skip
+
+
 def test_collections_of_timed_steps_are_added_up(watched: tuple[Garbage, Trace, dict[str, int]]) -> None:
     """Two of 5 and 20 ns in a step of 100 ns count; one between steps and one in a traced step do not."""
     mine, trace, now = watched

@@ -19,13 +19,8 @@ class Garbage:
     """Adds up the collections inside steps that no profiler observes, and marks those in traces."""
 
     def __init__(self) -> None:
-        self.is_timed = False
         self.marked = 0
-        self.collections = [0, 0, 0]
-        self.dur_ns = self.longest_ns = 0
-        self.steps = self.steps_ns = 0
-        self._running = [0, 0, 0]
-        self._running_ns = self._running_longest_ns = 0
+        self.forget()
         self._trace: Traced | None = None
         self._region: Any = None
         self._open: Any = None
@@ -40,6 +35,15 @@ class Garbage:
         """
         self._region, self._trace = torch._C._profiler._RecordFunctionFast, trace
         gc.callbacks.append(self._told)
+
+    def forget(self) -> None:
+        """Count from nothing: the steps so far were not the loop's."""
+        self.is_timed = False
+        self.collections = [0, 0, 0]
+        self.dur_ns = self.longest_ns = 0
+        self.steps = self.steps_ns = 0
+        self._running = [0, 0, 0]
+        self._running_ns = self._running_longest_ns = 0
 
     def close(self) -> None:
         """End the mark of a collection that runs: a trace may end amid one, and no region may outlive it."""

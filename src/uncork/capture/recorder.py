@@ -296,6 +296,7 @@ class Recorder:
         self.schedule.forget()
         self.journal.steps.clear()
         self.journal.moved.clear()
+        self.journal.garbage.forget()
         if self.complete:
             self._watch_loader_again()
         self.complete = self.idle = False
