@@ -19,7 +19,7 @@ _FILES: tuple[tuple[str, re.Pattern[str]], ...] = (
         re.compile(
             r"torchvision/io|PIL/\w*ImagePlugin|PIL/ImageFile|json/(decoder|__init__|scanner)|(^|/)(pickle|gzip|bz2|lzma)\.py"
             r"|zstandard|lz4|soundfile|librosa|torchaudio|audioread|decord|(^|/)av/|imageio|tifffile|pydicom|nibabel"
-            r"|(^|/)csv\.py|pandas/io"
+            r"|(^|/)csv\.py|pandas/io|transformers/tokenization|(^|/)(sentencepiece|tiktoken|nltk|spacy)/"
         ),
     ),
     (
@@ -32,7 +32,10 @@ _FILES: tuple[tuple[str, re.Pattern[str]], ...] = (
 )
 _BUILT_IN: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("to_tensor", re.compile(r"\b(torch\.)?(tensor|as_tensor|FloatTensor|LongTensor|DoubleTensor)( of type|>)")),
-    ("decode", re.compile(r"ImagingDecoder|\b(imdecode|decompress\w*|loads|scan_once)\b")),
+    (
+        "decode",
+        re.compile(r"ImagingDecoder|\b(imdecode|decompress\w*|loads|scan_once)\b|\bencode\w*\b.*\btokenizers\."),
+    ),
     (
         "augment",
         re.compile(
