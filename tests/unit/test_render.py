@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.reports import starved_report
+from tests.unit.reports import starved_report, with_step
 from uncork.errors import UsageError
 from uncork.findings import Bottleneck, Gain, Message, NotAssessed, Quality, Verdict
 from uncork.locale import say
@@ -147,13 +147,23 @@ def test_steps_that_take_otherwise_without_a_profiler_are_told_beside_the_record
     windows = [{"name": "baseline", "steps": 9, "median_step_ns": bare_ms * 1_000_000, "overhead_ratio": 1.0}]
     report = replace(starved_report(), run={**starved_report().run, "windows": windows})
     for lang, recorded, bare in (
-        ("en", "5 steps, median 99.0 ms", f" · {format_ns(bare_ms * 1_000_000)} without a profiler"),
-        ("zh", "5 步，中位数 99.0 ms", f" · 未开分析器时 {format_ns(bare_ms * 1_000_000)}"),
+        ("en", "5 steps under the profiler, median 99.0 ms", " · {} without a profiler, as the job runs by itself"),
+        ("zh", "5 步（开着分析器），中位数 99.0 ms", " · 未开分析器（平时那样）时 {}"),
     ):
         for form in ("terminal", "html"):
             text = renderers()[form](report, Options(lang=lang, width=200))
-            assert recorded in text
-            assert (recorded + bare in text) is told
+            assert (recorded + bare.format(format_ns(bare_ms * 1_000_000)) in text) is told
+            assert (say(lang, "ui.steps", {"steps": 5, "median_ns": 99_000_000}) in text) is not told
+
+
+@pytest.mark.parametrize(("median_ms", "told"), [(99, False), (91, False), (89, True), (110, False), (112, True)])
+def test_the_step_that_causes_sum_to_is_called_a_mean_where_the_median_is_another(median_ms, told):
+    """The causes sum to 100 ms: within a tenth of 91 and 110 ms, but not of 89 and 112 ms."""
+    report = with_step(starved_report(), median_ms * 1_000_000)
+    for lang, says in (("en", "{}, the mean of the recorded steps"), ("zh", "{}，为所记录各步的平均")):
+        for form in ("terminal", "html"):
+            text = renderers()[form](report, Options(lang=lang, width=200))
+            assert (says.format("100 ms") in text) is told
 
 
 def test_rules_are_counted_without_a_plural():

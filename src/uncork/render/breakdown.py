@@ -9,7 +9,7 @@ from typing import Any
 from uncork.locale import say
 from uncork.records import dataclass
 from uncork.render.markup import prose, shown
-from uncork.render.tables import step_facts
+from uncork.render.tables import divided_step, step_facts
 from uncork.report import LedgerEntry, Report
 from uncork.units import format_bytes, format_ns, format_share
 
@@ -66,7 +66,8 @@ def _step(report: Report, lang: str) -> Iterator[str]:
         name = say(lang, "ui.small_causes", {"count": len(rest)}) if len(rest) > 1 else _cause(rest[0], lang).name
         rows.append(_Part(name, sum(one.share for one in rest), format_ns(sum(one.ns_per_step for one in rest)), ""))
     yield '<section class="ledger">'
-    yield f"<h2>{shown(title)} <small>{format_ns(run.get('step_ns') or 0)}</small>{_key(parts, lang)}</h2>"
+    whole = divided_step(run, run.get("step_ns") or 0, lang)
+    yield f"<h2>{shown(title)} <small>{shown(whole)}</small>{_key(parts, lang)}</h2>"
     # Work before waiting, each the largest first.
     yield from _bar(sorted(parts, key=lambda part: (part.idle, -part.share)), title, lang)
     yield from _rows(rows)

@@ -11,12 +11,12 @@ from uncork.locale import say
 from uncork.measure.views.names import printable
 from uncork.report import Report
 from uncork.rules.kernel_names import short
-from uncork.units import format_bytes_range, format_quantity, format_share
+from uncork.units import format_bytes_range, format_ns, format_quantity, format_share
 
 Row = Mapping[str, Any]
 
 _OTHERWISE_SHARE = 0.1
-"""Recorded steps that last this much longer or shorter than those without a profiler are told beside them."""
+"""Times of a step further apart than this are told beside each other, and what each is."""
 NOTHING_SHARE = 0.0005
 """A gain below this would read "−<0.1 %": it counts as not estimated."""
 
@@ -188,14 +188,25 @@ def step_facts(run: Mapping[str, Any], lang: str) -> list[str]:
     """Return how many steps were recorded and how long they took, and what they take when no profiler watches them."""
     if not run.get("marked_steps") or not run.get("median_step_ns"):
         return []
-    recorded_ns = run["median_step_ns"]
-    facts = [
-        say(lang, "ui.step" if run["steps"] == 1 else "ui.steps", {"steps": run["steps"], "median_ns": recorded_ns})
-    ]
-    bare_ns = (quiet_steps(run) or {}).get("median_step_ns")
-    if bare_ns and abs(recorded_ns - bare_ns) > _OTHERWISE_SHARE * bare_ns:
-        facts.append(say(lang, "ui.bare_step", {"bare_ns": bare_ns}))
-    return facts
+    recorded_ns, bare_ns = run["median_step_ns"], (quiet_steps(run) or {}).get("median_step_ns")
+    is_told = bare_ns is not None and abs(recorded_ns - bare_ns) > _OTHERWISE_SHARE * bare_ns > 0
+    key = ("ui.step" if run["steps"] == 1 else "ui.steps") + (".watched" if is_told else "")
+    facts = [say(lang, key, {"steps": run["steps"], "median_ns": recorded_ns})]
+    return [*facts, say(lang, "ui.bare_step", {"bare_ns": bare_ns})] if is_told else facts
+
+
+def divided_step(run: Mapping[str, Any], mean_ns: int, lang: str) -> str:
+    """Return how long the step is that the causes sum to, and that this is a mean where the median is another.
+
+    Args:
+        run: The report's run.
+        mean_ns: Its length.
+        lang: Language.
+    """
+    median_ns = run.get("median_step_ns") if run.get("marked_steps") else None
+    if not median_ns or abs(mean_ns - median_ns) <= _OTHERWISE_SHARE * median_ns:
+        return format_ns(mean_ns)
+    return say(lang, "ui.mean_step", {"mean_ns": mean_ns})
 
 
 def gain(finding: Finding, lang: str) -> str:

@@ -24,6 +24,7 @@ from uncork.render.tables import (
     TEXT_COLUMNS,
     both_ends,
     cell,
+    divided_step,
     fitting,
     gain,
     shown_columns,
@@ -160,7 +161,7 @@ def _ledger(report: Report, options: Options) -> Iterator[RenderableType]:
     step = say(options.lang, "ui.step_goes" if report.run.get("marked_steps") else "ui.window_goes")
     entries = report.ledger_of(options.rank)
     of_rank = "" if entries is report.ledger else f" · rank {options.rank}"
-    whole = format_ns(sum(entry.ns_per_step for entry in entries))
+    whole = divided_step(report.run, sum(entry.ns_per_step for entry in entries), options.lang)
     yield Text.assemble((step + of_rank, "bold"), (f"  {whole}", "dim"))
     names = [say(options.lang, f"cause.{entry.cause}") for entry in entries]
     # Names before bars: a bar that is cut still tells, a name does not.
