@@ -66,6 +66,16 @@ CONTENTS = {
 }
 
 
+def test_a_packed_file_without_content_is_not_called_empty(tmp_path, capsys):
+    """Half of a zstd frame has bytes and no content: a copy that was cut off, which an empty file is not."""
+    zstandard = pytest.importorskip("zstandard")
+    packed = zstandard.compress(b'{"traceEvents": [' + bytes(range(32, 127)) * 9)
+    (tmp_path / "half.json.zst").write_bytes(packed[: len(packed) // 2])
+    assert "unpacks to nothing" in fails_in_one_line(capsys, "analyze", str(tmp_path / "half.json.zst"))
+    (tmp_path / "none.json").touch()
+    assert "is empty" in fails_in_one_line(capsys, "analyze", str(tmp_path / "none.json"))
+
+
 @pytest.mark.parametrize("name", CONTENTS)
 def test_files_that_hold_no_recording(name, tmp_path, capsys):
     """Each kind of file that is no recording is told apart by content and named in the line."""

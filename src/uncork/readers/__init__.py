@@ -59,5 +59,5 @@ def read(path: Path, progress: Progress | None = None) -> list[Recording]:
                 return list(reader.read(path, progress=progress))
             return list(reader.read(path))
     if not head and path.is_file():
-        raise UnreadableError("file_empty", path=path)
+        raise UnreadableError("unpacks_to_nothing" if path.stat().st_size else "file_empty", path=path)
     raise UnreadableError("no_recording", path=path)
