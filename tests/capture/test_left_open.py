@@ -82,7 +82,8 @@ def begun(run: Run) -> dict[str, tuple[int, int]]:
         (NEWER % ("cpu_op", "aten::mul", '"Addr": 94120699794112, "finished": false, '), []),
         (NEWER % ("python_function", "main", '"finished": false, '), []),
         (NEWER % ("user_annotation", "nn.Module: 0", '"finished": false, '), []),
-        (NEWER % ("user_annotation", "gloo:all_reduce", '"finished": false, '), []),
+        (NEWER % ("user_annotation", "nccl:all_reduce", '"finished": false, '), []),
+        (NEWER % ("user_annotation", "gloo:recv", '"finished": false, '), ["gloo:recv"]),
     ],
 )
 def test_torch_marks_what_is_open(tmp_path: Path, text: str, names: list[str]) -> None:

@@ -33,8 +33,9 @@ REGION = re.compile(
 END = re.compile(rb'"Record Window End"[^}]*"ts": (\d+)\.(\d{3})')
 MARK_BYTES = 17
 """Length of the longest mark."""
-OTHERS = (PREFIX, "gloo:", "mpi:", "nccl:", "ucc:", "xccl:", "hccl:")
-"""Begin of names that are no matter here: `Regions` knows its own, and collectives (c10d) end by themselves."""
+OTHERS = (PREFIX, "nccl:", "xccl:", "hccl:")
+"""Begin of names that are no matter here: `Regions` knows its own, and collectives of devices end once they are queued.
+Those of gloo end on a thread of its own when they are done: ranks died of receives that ended in another trace."""
 
 COMPILER = (f"torch{os.sep}_dynamo{os.sep}",)
 """Part of the path of each file of torch.compile's front end."""
@@ -59,8 +60,8 @@ class LeftOpen:
         """Take in the regions that were open at the end of a trace.
 
         The object of a ``record_function`` is gone once its ``with`` has ended; a decorator's stays, but has another
-        record for each call. Nothing shows when any other region closes (an operator written in Python, say), so that
-        no trace begins after it; but the compiler's close before the next step does.
+        record for each call. Nothing shows when any other region closes (an operator written in Python, a collective),
+        so that no trace begins after it; but the compiler's close before the next step does.
 
         Args:
             trace: The file that torch wrote.
