@@ -31,6 +31,18 @@ def test_own_profiler_is_left_alone(tmp_path: Path) -> None:
     assert told["faults"] == []
 
 
+@pytest.mark.parametrize("begun", ["8", "12"])
+@pytest.mark.parametrize("kind", ["emit", "bare", "stopped"])
+def test_any_profiler_of_torchs_ends_a_window_of_ours(tmp_path: Path, kind: str, begun: str) -> None:
+    """In the light and the deep window: marks for other tools, the class below, one that is stepped after its stop."""
+    run = record(tmp_path / "run", [PROGRAMS, "other_doors", kind, begun], cwd=HERE)
+    alone = plain([PROGRAMS, "other_doors", kind, begun], cwd=HERE)
+    assert (run.out, run.code) == (alone.stdout, 0), run.err
+    told = run.told(0)
+    assert "user-profiler" in told["notes"]
+    assert told["faults"] == []
+
+
 def test_own_cprofile_is_left_alone(tmp_path: Path) -> None:
     """Under a cProfile of the program's own there is no window of functions and no stack in the deep one.
 

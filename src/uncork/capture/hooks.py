@@ -316,33 +316,61 @@ class Outermost:
 
 
 def _hook_profilers(recorder: Recorder) -> None:
-    """Notice profilers of the program's own; ours is started through another door."""
+    """Notice profilers of the program's own by torch's one door, which ours takes in work of ours."""
     from torch.autograd import profiler as low
     from torch.profiler import profiler as high
 
-    def pair(owner: Any, begin: str, end: str) -> None:
-        begins, ends = getattr(owner, begin), getattr(owner, end)
+    observer, leave = recorder.observer, low._disable_profiler
+    inside: list[str] = []
 
-        @functools.wraps(begins)
-        def begun(self: Any, *args: Any, **kwargs: Any) -> Any:
-            recorder.guard(recorder.observer.user_profiler_starts)
-            self._uncork_begun = end
-            return begins(self, *args, **kwargs)
+    def make_way() -> None:
+        if not (recorder.busy or inside):
+            inside.append("theirs")
+            recorder.guard(observer.user_profiler_starts)
 
-        @functools.wraps(ends)
-        def ended(self: Any, *args: Any, **kwargs: Any) -> Any:
-            try:
-                return ends(self, *args, **kwargs)
-            finally:
-                if getattr(self, "_uncork_begun", "") == end:
-                    self._uncork_begun = ""
-                    recorder.guard(recorder.observer.user_profiler_ends)
+    def enters(enter: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(enter)
+        def entered(*args: Any, **kwargs: Any) -> Any:
+            make_way()
+            return enter(*args, **kwargs)
 
-        setattr(owner, begin, begun)
-        setattr(owner, end, ended)
+        return entered
 
-    pair(high.profile, "start", "stop")
-    pair(low.profile, "__enter__", "__exit__")
+    @functools.wraps(leave)
+    def left() -> Any:
+        make_way()  # one that is ended twice would end ours
+        try:
+            return leave()
+        finally:
+            if inside and not recorder.busy:
+                inside.clear()
+                recorder.guard(observer.user_profiler_ends)
+
+    low._prepare_profiler, low._enable_profiler = enters(low._prepare_profiler), enters(low._enable_profiler)
+    low._disable_profiler = left
+    _hook_schedules(recorder, high.profile)
+
+
+def _hook_schedules(recorder: Recorder, kind: Any) -> None:
+    """Let a profiler with a schedule count from its start to its stop, whether it records or not."""
+    start, stop = kind.start, kind.stop
+
+    @functools.wraps(start)
+    def begun(self: Any, *args: Any, **kwargs: Any) -> Any:
+        recorder.guard(recorder.observer.user_profiler_starts)
+        self._uncork_begun = True
+        return start(self, *args, **kwargs)
+
+    @functools.wraps(stop)
+    def ended(self: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return stop(self, *args, **kwargs)
+        finally:
+            if getattr(self, "_uncork_begun", False):
+                self._uncork_begun = False
+                recorder.guard(recorder.observer.user_profiler_ends)
+
+    kind.start, kind.stop = begun, ended
 
 
 def _hook_generate(module: Any, patches: Patches) -> None:
