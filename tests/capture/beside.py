@@ -1,5 +1,6 @@
 """Programs that run a model on several threads: one per word on the command line."""
 
+import importlib
 import sys
 import threading
 import time
@@ -131,6 +132,23 @@ def one_call_first():
     thread.start()
     thread.join()
     train(200)
+
+
+def fault_beside():
+    """Train while another thread infers, on which the recorder has a fault of its own once the training is traced."""
+    threads = importlib.import_module("uncork.capture.threads")
+    count, happened = threads.Threads._did, threading.Event()
+
+    def broken(self, kind):
+        if self._recorder.observer.traces():
+            happened.set()
+            raise RuntimeError("injected")
+        return count(self, kind)
+
+    threads.Threads._did = broken
+    beside(infer, train, 200, happened)
+    train(5)
+    print(torch.autograd._profiler_enabled())
 
 
 if __name__ == "__main__":

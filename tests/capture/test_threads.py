@@ -9,6 +9,9 @@ from types import SimpleNamespace
 import pytest
 
 from tests.capture.runs import record
+from uncork.capture.hooks import Patches
+from uncork.capture.options import CaptureOptions, Orders
+from uncork.capture.recorder import Recorder
 from uncork.capture.threads import Threads, Work
 
 pytestmark = pytest.mark.torch
@@ -64,6 +67,37 @@ def test_threads_that_each_end_after_a_call_are_told(tmp_path):
     assert (run.code, run.err, run.result()["problem"]) == (0, "", "threads-end")
     assert run.told(0)["faults"] == []
     assert run.told(0)["threads"]["forwards"] > 50
+
+
+def test_a_fault_on_another_thread_leaves_no_profiler_on(tmp_path):
+    """Only the thread that is traced can end its profiler, and does at its next step; the fault is told once."""
+    run = record(tmp_path / "run", [str(HERE / "beside.py"), "fault_beside"], cwd=HERE)
+    assert (run.code, run.out, run.err) == (0, "False\n", "")
+    assert "recorder-fault" in run.told(0)["notes"]
+    assert ["injected" in fault for fault in run.told(0)["faults"]] == [True]
+
+
+def in_backward(graph: int) -> SimpleNamespace:
+    """Return a torch whose thread is inside the backward of a graph, -1 for none."""
+    return SimpleNamespace(_C=SimpleNamespace(_current_graph_task_id=lambda: graph))
+
+
+def test_a_thread_of_autograds_own_is_no_thread_of_the_program(tmp_path):
+    """A device's backward recomputes and updates on a thread of autograd's: neither begins a recording there."""
+    recorder = Recorder(Orders(str(tmp_path), str(HERE), CaptureOptions()))
+    recorder.torch = in_backward(3)
+    patches = Patches(recorder.torch, recorder, None, lambda: False)
+    patches.updated(object())
+    assert patches.by_engine == [True]
+    assert (recorder.finder.seen, recorder.thread) == (0, None)
+    assert not recorder.threads.hears("forwards")
+    recorder.finder.backward(updated_inside=False)
+    recorder.thread = threading.get_ident() + 1
+    assert not recorder.threads.hears("forwards")
+    assert recorder.threads.to_json() == {}
+    recorder.torch = in_backward(-1)
+    assert not recorder.threads.hears("forwards")
+    assert recorder.threads.to_json() == {"others": 1, "forwards": 1, "backwards": 0, "updates": 0}
 
 
 def test_the_thread_that_marks_its_steps_is_recorded(tmp_path):

@@ -169,9 +169,18 @@ class Recorder:
             time.sleep(0.01)
 
     def break_down(self) -> None:
-        """Stop recording for good after a fault of ours; the program runs on untouched."""
-        self.journal.fault()
-        self.broken = True
+        """Stop recording for good after a fault of ours; the program runs on untouched.
+
+        A profiler that another thread began is ended there, at its next signal: left on, it would fill the memory.
+        """
+        is_others = self.observer.is_bound() and not self.is_on_thread()
+        if is_others and self.journal.faults:
+            return
+        self.broken, self.ending = self.broken or not is_others, self.ending or is_others
+        with contextlib.suppress(Exception):
+            self.journal.fault()
+        if is_others:
+            return
         self.journal.garbage.end()
         with contextlib.suppress(Exception):
             self.observer.probe.discard()
