@@ -145,10 +145,13 @@ def test_workers_that_leave_the_cores_idle_take_no_turns(used: float, crowded: b
 
 @pytest.mark.parametrize(
     ("ran_ms", "queued_ns", "wanted", "crowded"),
-    [(6, 0, 2.4, True), (1, 5 * MS, 2.4, True), (1, 0, 0.4, False), (1, -1, None, True)],
+    [(6, 0, 2.4, True), (2, 6 * MS, 3.2, True), (1, 0, 0.4, False), (1, 3 * MS, 0.64, False), (1, -1, None, True)],
 )
 def test_workers_that_sleep_take_no_turns(ran_ms: int, queued_ns: int, wanted: float | None, crowded: bool) -> None:
-    """Four workers on two cores, 8 of 10 ms in a batch: ran or queued for 6 they want 2.4 cores, for 1 only 0.4."""
+    """Four workers on two cores, 8 of 10 ms in a batch: of those that run for 6 four want 2.4 cores, for 1 only 0.4.
+
+    What they stood in the queue is no want: 2 ms of the 2 that are left are all of the work, 1 of 5 a fifth.
+    """
     spans = [("fetch", worker, 0, 8, 16) for worker in range(4)] + [("idle", worker, 8, 2, 0) for worker in range(4)]
     spans += [("ran", worker, 0, ran_ms, queued_ns) for worker in range(4)]
     assert stages(*spans).cores_wanted == (None if wanted is None else pytest.approx(wanted))

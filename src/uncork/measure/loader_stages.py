@@ -19,8 +19,8 @@ class Worker:
         collate_ns: Mean time to put a batch together.
         serialise_ns: Mean time to hand a batch over.
         idle_ns: Mean time it waits for an order, per batch.
-        awake_share: Share of its work in which it runs or is ready to, else it waits for a disk or a network; None
-            where the system does not count that.
+        awake_share: Share of its work in which it runs, else it waits for a disk or a network. Waits for a core are
+            left out: with enough cores there are none. None where the system does not count that.
     """
 
     number: int
@@ -170,4 +170,5 @@ def _awake_share(spans: SpanTable, number: int) -> float | None:
     worked_ns = int(spans.dur_ns[worked].sum())
     if not ran.any() or not worked_ns or (spans.value[ran] < 0).any():
         return None
-    return min(int((spans.dur_ns[ran] + spans.value[ran]).sum()) / worked_ns, 1.0)
+    ran_ns, queued_ns = int(spans.dur_ns[ran].sum()), int(spans.value[ran].sum())
+    return min(ran_ns / max(worked_ns - queued_ns, ran_ns, 1), 1.0)
