@@ -54,7 +54,7 @@ function Linked({ label, trace, event, select, extra }: { label: string; trace: 
   return (
     <div>
       <dt>{label}</dt>
-      <dd><button type="button" class="link" title={trace.meta.names[trace.name[event]]} onClick={() => select(event)}><bdi>{shortName(trace.meta.names[trace.name[event]])}</bdi></button> {extra}</dd>
+      <dd><button type="button" class="link" onClick={() => select(event)}><bdi>{shortName(trace.meta.names[trace.name[event]])}</bdi></button> {extra}</dd>
     </div>
   );
 }

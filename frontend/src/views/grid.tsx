@@ -113,23 +113,20 @@ function Cell({ column, value, most, note, number }: { column: string; value: Va
   }
   const text = value === null || value === undefined || value === '' ? '–' : typeof value === 'boolean' ? say(value ? 'page.yes' : 'page.no') : told(column, value);
   if (number && text === '–') return <td class="n">–</td>;
-  return <td title={text}>{note && <b class="note" title={say(note)}>{say(`${note}.short`)}</b>}{ENDS_TELL.has(column) ? <bdi>{tail(text)}</bdi> : <Name text={shortName(text)} whole={text} />}</td>;
+  return <td title={text}>{note && <b class="note" title={say(note)}>{say(`${note}.short`)}</b>}{ENDS_TELL.has(column) ? <bdi>{tail(text)}</bdi> : <Name text={shortName(text)} />}</td>;
 }
 
-/** A name; of a kernel's the argument that tells stays whole where there is little room. */
-function Name({ text, whole }: { text: string; whole: string }) {
-  const angle = text === whole ? -1 : text.indexOf('<');
-  return angle < 0 ? <bdi>{text}</bdi> : <span class="ends"><bdi>{text.slice(0, angle)}</bdi><bdi>{text.slice(angle)}</bdi></span>;
+/** A name; of one with an argument in angles (a kernel's) that stays whole where there is little room. */
+function Name({ text }: { text: string }) {
+  const angle = text.indexOf('<');
+  return angle < 1 ? <bdi>{text}</bdi> : <span class="ends"><bdi>{text.slice(0, angle)}</bdi><bdi>{text.slice(angle)}</bdi></span>;
 }
 
 /** Returns a text as people read it: our words in their language, names as they are. */
 function told(column: string, text: string): string {
-  const key = column === 'phase' ? `phase.${text}` : `column.${column}.${text}`;
-  return SPOKEN.has(column) && has(key) ? say(key) : text;
+  const key = `${column}.${text}`;
+  return has(key) ? say(key) : text;
 }
-
-/** Columns whose words are ours, not the recording's. */
-const SPOKEN = new Set(['phase', 'host_memory']);
 
 /** Columns of paths: their ends tell them apart. */
 const ENDS_TELL = new Set(['module', 'place', 'file']);

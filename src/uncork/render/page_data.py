@@ -25,7 +25,7 @@ Tables = Mapping[str, Sequence[Mapping[str, Any]]]
 # The page needs the texts of these corners of the catalogue only.
 _SPOKEN = (
     *("page.", "cause.", "column.", "class.", "pattern.", "flame."),
-    *("reading.", "compare.", "missing.", "record.", "memory.", "what_if.", "list.", "phase."),
+    *("reading.", "compare.", "missing.", "record.", "memory.", "what_if.", "list.", "phase.", "host_memory."),
     *("ui.memory.segments", "ui.memory.no_history"),
 )
 _EMPTY = {"TimelineView": "page.timeline.empty", "FlameView": "page.flame.empty", "StepsView": "page.steps.empty"}

@@ -123,7 +123,7 @@ def cell(table: str, row: Row, column: str, lang: str = "en") -> str:
     if column == "phase" and row.get("phase"):
         return say(lang, f"phase.{row['phase']}")
     if column == "host_memory" and row.get("host_memory") == "unknown":
-        return say(lang, "column.host_memory.unknown")
+        return say(lang, "host_memory.unknown")
     if column == "place":
         return _short_place(row.get("file"), row.get("line"))
     if column == "name":
