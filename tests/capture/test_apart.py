@@ -16,7 +16,7 @@ from tests.capture.runs import command, environment, plain, record
 from uncork.capture.budget import Budget, Room
 from uncork.capture.hooks import Outermost
 from uncork.capture.probes import TraceProbe
-from uncork.capture.recorder import Recorder
+from uncork.capture.recorder import Here, Recorder
 from uncork.capture.settings import parameter_count
 
 pytestmark = pytest.mark.torch
@@ -220,7 +220,7 @@ class Handler:
 def test_what_a_handler_raises_reaches_the_program(kind: str) -> None:
     """An alarm that falls into the recorder ends the recording, and the program gets the error; ours it never gets."""
     handler, faults = Handler(), []
-    mine = SimpleNamespace(broken=False, busy=False, torch=None, break_down=lambda: faults.append(sys.exc_info()[0]))
+    mine = SimpleNamespace(broken=False, here=Here(), torch=None, break_down=lambda: faults.append(sys.exc_info()[0]))
     guard = functools.partial(Recorder.guard, mine)
     before = signal.signal(
         signal.SIGALRM,

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import traceback
 from pathlib import Path
 from types import SimpleNamespace
@@ -168,6 +169,21 @@ def test_a_ctrl_c_that_falls_into_us_points_at_the_programs_line(tmp_path: Path)
         program()
     shown = traceback.extract_tb(without_our_frames(caught.value, caught.value.__traceback__))
     assert shown[-1].name == "program"
+
+
+def test_each_thread_is_busy_for_itself(tmp_path: Path) -> None:
+    """Work of ours on one thread is no reason to leave another's window open, nor to take its profiler for ours."""
+    recorder = Recorder(Orders(str(tmp_path), "", CaptureOptions()))
+    seen: list[bool] = []
+    other = threading.Thread(target=lambda: seen.append(recorder.busy))
+
+    def work() -> None:
+        other.start()
+        other.join()
+        seen.append(recorder.busy)
+
+    recorder.guard(work)
+    assert [*seen, recorder.busy] == [False, True, False]
 
 
 def test_a_loop_that_begins_after_all_was_recorded_has_its_loader_watched(tmp_path: Path) -> None:

@@ -25,6 +25,29 @@ def test_each_recording_sees_its_own_steps_of_optimisers_built_before() -> None:
     assert "profiler_st" not in done.stderr
 
 
+def test_a_profiler_of_the_programs_own_is_noticed_in_each_recording(tmp_path: Path) -> None:
+    """The lower one, which ours is too: it sees its operators in the second recording as in the first."""
+    (tmp_path / "twice.py").write_text(
+        "import torch, uncork\n"
+        "from torch.autograd.profiler import profile\n"
+        "weight = torch.ones(4, requires_grad=True)\n"
+        "optimizer = torch.optim.SGD([weight])\n"
+        "def train(steps):\n"
+        "    for _ in range(steps):\n"
+        "        (weight * 2).sum().backward()\n"
+        "        optimizer.step()\n"
+        "for name in ('first', 'second'):\n"
+        "    with uncork.record(name):\n"
+        "        train(8)\n"
+        "        with profile() as own:\n"
+        "            train(30)\n"
+        "    print(len(own.key_averages()) > 3)\n"
+    )
+    done = plain([str(tmp_path / "twice.py")], cwd=tmp_path)
+    assert done.stdout == "True\nTrue\n", done.stderr
+    assert "no active profiling" not in done.stderr
+
+
 def test_ranks_that_left_their_group_are_ranks_still(tmp_path: Path) -> None:
     """One of the two leads, though both are alone again when the recording ends; each packs its own part."""
     done = plain([str(HERE / "spawned.py"), str(tmp_path), free_port()], cwd=HERE)

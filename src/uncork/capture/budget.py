@@ -107,7 +107,9 @@ class Budget:
 class Guards(Protocol):
     """Who keeps faults of ours from the program."""
 
-    busy: bool
+    @property
+    def busy(self) -> bool:
+        """Return whether this thread is in work of ours."""
 
     def guard(self, what: Callable[[], object]) -> None:
         """Do something of ours so that no fault of it can reach the program."""

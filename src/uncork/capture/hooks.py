@@ -320,13 +320,13 @@ def _hook_profilers(recorder: Recorder) -> None:
     from torch.autograd import profiler as low
     from torch.profiler import profiler as high
 
-    observer, leave = recorder.observer, low._disable_profiler
+    leave = low._disable_profiler
     inside: list[str] = []
 
     def make_way() -> None:
         if not (recorder.busy or inside):
             inside.append("theirs")
-            recorder.guard(observer.user_profiler_starts)
+            recorder.guard(recorder.observer.user_profiler_starts)
 
     def enters(enter: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(enter)
@@ -344,7 +344,7 @@ def _hook_profilers(recorder: Recorder) -> None:
         finally:
             if inside and not recorder.busy:
                 inside.clear()
-                recorder.guard(observer.user_profiler_ends)
+                recorder.guard(recorder.observer.user_profiler_ends)
 
     low._prepare_profiler, low._enable_profiler = enters(low._prepare_profiler), enters(low._enable_profiler)
     low._disable_profiler = left

@@ -31,6 +31,12 @@ ENDING_S = 2.0
 """Time that the end of the program waits for another thread to close its window."""
 
 
+class Here(threading.local):
+    """What a thread does: `busy` with work of ours."""
+
+    busy = False
+
+
 class Recorder:
     """Everything uncork does in one process of the program.
 
@@ -47,7 +53,7 @@ class Recorder:
         self.threads = Threads(self)
         self.broken = False
         self.complete = False
-        self.busy = False
+        self.here = Here()
         self.timed = False
         self.idle = False
         self.ended = False
@@ -71,7 +77,8 @@ class Recorder:
         """Do something of ours so that no fault of it can reach the program."""
         if self.broken:
             return
-        outer, self.busy = self.busy, True
+        here = self.here
+        outer, here.busy = here.busy, True
         try:
             with apart(self.torch):
                 what()
@@ -80,7 +87,12 @@ class Recorder:
             if is_theirs(error):
                 raise
         finally:
-            self.busy = outer
+            here.busy = outer
+
+    @property
+    def busy(self) -> bool:
+        """Return whether this thread is in work of ours; others may be, too."""
+        return self.here.busy
 
     def is_ours(self) -> bool:
         """Return whether this is the thread whose steps are recorded (any, while none is known)."""
