@@ -23,7 +23,9 @@ def faults(text: str) -> list[str]:
     return [prose[max(0, one.start() - 8) : one.end() + 8] for one in found]
 
 
-OTHER_WORDS = re.compile("剖析器|性能分析器|跟踪文件|轨迹|到得晚|晚到|加载进程|批大小|账目|下发|这份录制|录制文件|录制里|请(重新)?记录(?!的)")
+OTHER_WORDS = re.compile(
+    "剖析器|性能分析器|跟踪文件|轨迹|到得晚|晚到|加载进程|批大小|账目|下发|这份录制|录制文件|录制里|请(重新)?记录(?!的)"
+)
 """For a thing that has its word in CONTRIBUTING.md."""
 
 

@@ -136,7 +136,7 @@ def _alive(torch: Any) -> list[Any]:
     """Return the program's regions that were entered; of those that ended some are kept, by decorators above all."""
     kind = torch.autograd.profiler.record_function
     regions: list[Any] = [one for one in gc.get_referrers(kind) if type(one) is kind]
-    return [one for one in regions if one.record is not None]
+    return [one for one in regions if getattr(one, "record", None) is not None]
 
 
 def is_in_compiler(frame: FrameType | None) -> bool:

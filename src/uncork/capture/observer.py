@@ -9,7 +9,8 @@ from uncork.capture.budget import Budget, Watch
 from uncork.capture.core_time import COUNTED, CoreTime
 from uncork.capture.farewell import Farewell
 from uncork.capture.files import write_json
-from uncork.capture.plan import Stage
+from uncork.capture.open_works import OpenWorks
+from uncork.capture.plan import TRACES, Stage
 from uncork.capture.probes import FunctionsProbe, Probe, TraceProbe, Unavailable
 from uncork.capture.regions import StepMarks
 from uncork.capture.stacks import StackSampler
@@ -31,6 +32,7 @@ class Observer:
         self.probe = Probe()
         self.marks = StepMarks()
         self.sampler = StackSampler()
+        self.works = OpenWorks()
         self.user_profilers = 0
         self._recorder = recorder
         self._local = threading.local()
@@ -52,8 +54,8 @@ class Observer:
         recorder, schedule, journal = self._recorder, self._recorder.schedule, self._recorder.journal
         if self.user_profilers and stage.name in FILES:
             return False
-        if too_large := schedule.refuses(stage.name):
-            journal.note(too_large)
+        if note := schedule.refuses(stage.name) or self._look_at_works(stage.name):
+            journal.note(note)
             return False
         if schedule.drops_stacks(stage.name):
             journal.note("stacks-too-many")
@@ -81,6 +83,14 @@ class Observer:
         self.sampler.run(stage.name in ("warmup", "settle", "deep"), moments=stage.name == "deep")
         self.window.cores = CoreTime() if stage.name in COUNTED else None
         return True
+
+    def _look_at_works(self, name: str) -> str:
+        """Return the id of why a trace may not begin; until the first one the works of gloo are watched."""
+        if name in ("warmup", "baseline"):
+            self.works.begin(self._recorder.torch)
+        elif name in TRACES:
+            self.works.end()
+        return "works-left-open" if self.works.seen and name in TRACES else ""
 
     def end(self) -> None:
         """Stop the probe and write what it saw; a window that saw no whole step leaves nothing."""

@@ -227,6 +227,7 @@ class Recorder:
         """Forget everything but the program's torch."""
         finder, regions, torch = self.finder, self.regions, self.torch
         self.journal.garbage.end()
+        self.observer.works.end()
         finder.__init__()  # type: ignore[misc]  # the hooks hold these two objects
         regions.__init__()  # type: ignore[misc]
         self.__init__(self.orders)  # type: ignore[misc]
@@ -268,6 +269,7 @@ class Recorder:
         self.home()
         self.memory.begin(self.torch, self.home)
         observer.marks.close()
+        observer.works.look()
         if self.regions.watch is not None:
             self.regions.watch.cut_if_full()
         if observer.window is not None and self.schedule.is_over(observer.window, self.regions.watch):
