@@ -17,12 +17,13 @@ from uncork.capture import trigger
 pytestmark = pytest.mark.torch
 HERE = Path(__file__).parent
 PROGRAMS = str(HERE / "programs.py")
+PROFILED = str(HERE / "profiled.py")
 
 
 def test_own_profiler_is_left_alone(tmp_path: Path) -> None:
     """While a profiler of the program's own runs there is no window of ours; afterwards there are."""
-    run = record(tmp_path / "run", [PROGRAMS, "own_profiler"], cwd=HERE)
-    alone = plain([PROGRAMS, "own_profiler"], cwd=HERE)
+    run = record(tmp_path / "run", [PROFILED, "own_profiler"], cwd=HERE)
+    alone = plain([PROFILED, "own_profiler"], cwd=HERE)
     assert "own events True" in run.out
     assert told_by_torch(run.err) == told_by_torch(alone.stderr)
     told = run.told(0)
@@ -35,8 +36,8 @@ def test_own_profiler_is_left_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["emit", "bare", "stopped"])
 def test_any_profiler_of_torchs_ends_a_window_of_ours(tmp_path: Path, kind: str, begun: str) -> None:
     """In the light and the deep window: marks for other tools, the class below, one that is stepped after its stop."""
-    run = record(tmp_path / "run", [PROGRAMS, "other_doors", kind, begun], cwd=HERE)
-    alone = plain([PROGRAMS, "other_doors", kind, begun], cwd=HERE)
+    run = record(tmp_path / "run", [PROFILED, "other_doors", kind, begun], cwd=HERE)
+    alone = plain([PROFILED, "other_doors", kind, begun], cwd=HERE)
     assert (run.out, run.code) == (alone.stdout, 0), run.err
     told = run.told(0)
     assert "user-profiler" in told["notes"]
@@ -48,8 +49,8 @@ def test_own_cprofile_is_left_alone(tmp_path: Path) -> None:
 
     What it counts is the same as alone: on Python 3.12 and 3.13 that lacks what ran when torch was imported further.
     """
-    run = record(tmp_path / "run", [PROGRAMS, "own_cprofile"], cwd=HERE)
-    alone = plain([PROGRAMS, "own_cprofile"], cwd=HERE)
+    run = record(tmp_path / "run", [PROFILED, "own_cprofile"], cwd=HERE)
+    alone = plain([PROFILED, "own_cprofile"], cwd=HERE)
     assert run.out == alone.stdout
     assert "functions" not in run.window_names()
     assert "user-cprofile" in run.told(0)["notes"]

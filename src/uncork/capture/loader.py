@@ -266,13 +266,13 @@ def _note_idle(
         if last[0]:
             guard(lambda: spans.add("idle", last[0], begun_ns))
         sampler.active = True
-        before = core_time()
+        before = core_time() if spans.on else None
         try:
             return timed(self, index)
         finally:
             sampler.active = False
             last[0] = clock()
-            if spans.on:
+            if before is not None and spans.on:
                 guard(lambda: note_ran(begun_ns, before))
 
     fetcher.fetch = fetch

@@ -69,15 +69,9 @@ def _hook_next(iterator: Any, recorder: Recorder) -> None:
             recorder.guard(lambda: recorder.spans.add("next", begun_ns, clock(), ready))
 
     def entered() -> None:
-        if (
-            recorder.finder.rule != "mark"
-            and recorder.is_ours()
-            and threading.get_ident()
-            in (
-                recorder.thread,
-                threading.main_thread().ident,
-            )
-        ):
+        # While no thread is known yet the main one's batches count; others fetch ahead for it.
+        is_loop = threading.get_ident() in (recorder.thread, threading.main_thread().ident)
+        if is_loop and recorder.finder.rule != "mark" and recorder.is_ours():
             recorder.take(recorder.finder.fetch())
 
     iterator.__next__ = __next__
