@@ -11,7 +11,7 @@ from uncork.capture.options import CaptureOptions
 from uncork.capture.schedule import HELD_MOST_STEPS, Schedule
 from uncork.capture.versions import OpenMarks, open_marks
 
-pytestmark = [pytest.mark.torch, pytest.mark.alone]
+pytestmark = pytest.mark.torch
 HERE = Path(__file__).parent
 PROGRAM = str(HERE / "regions.py")
 NEWER = """{"traceEvents": [
