@@ -313,9 +313,15 @@ rpc.shutdown()
 
 
 def test_calls_to_other_processes_are_recorded_without_a_word(tmp_path: Path) -> None:
-    """With torch.distributed.rpc torch would say, while its profiler is on, that it records no callee."""
+    """With torch.distributed.rpc torch would say, while its profiler is on, that it records no callee.
+
+    Of a pipe that closes too early at the end torch complains now and then, recorded or not (3 of 32 plain runs).
+    """
     (tmp_path / "far.py").write_text(FAR)
     watched = record(tmp_path / "run", ["far.py", free_port()], cwd=tmp_path)
     alone = plain(["far.py", free_port()], cwd=tmp_path)
-    assert (watched.code, watched.err) == (0, alone.stderr)
+    said, plainly = (
+        [line for line in text.splitlines() if "tensorpipe_agent" not in line] for text in (watched.err, alone.stderr)
+    )
+    assert (watched.code, said) == (0, plainly)
     assert {"light", "deep"} <= set(watched.window_names())
