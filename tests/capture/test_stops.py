@@ -104,7 +104,7 @@ def test_limit_of_time_lets_a_job_in_the_background_tidy_up(tmp_path: Path) -> N
     script.write_text(
         "import time\ntry:\n    while True:\n        time.sleep(0.01)\nfinally:\n    print('tidied up')\n"
     )
-    argv = ["sh", "-c", "trap '' INT; exec \"$@\"", "sh", *command(tmp_path / "run", [str(script)], seconds=3)]
+    argv = ["sh", "-c", "trap '' INT; exec \"$@\"", "sh", *command(tmp_path / "run", [str(script)], seconds=5)]
     done = subprocess.run(argv, cwd=HERE, env=environment(), capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.endswith("tidied up\n")
@@ -122,7 +122,7 @@ def test_limit_of_time_lets_a_job_in_the_background_end_as_it_means_to(tmp_path:
         "signal.signal(signal.SIGINT, save)\n"
         "while True: time.sleep(0.01)\n"
     )
-    run = command(tmp_path / "run", [str(tmp_path / "own.py")], seconds=2)
+    run = command(tmp_path / "run", [str(tmp_path / "own.py")], seconds=4)
     argv = ["sh", "-c", "trap '' INT; exec \"$@\"", "sh", *run]
     done = subprocess.run(argv, cwd=HERE, env=environment(), capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "saved\n", "")
