@@ -162,7 +162,7 @@ def test_the_stack_shows_operators_where_no_trace_does(tmp_path: Path, file: str
 @pytest.mark.parametrize("size", range(96, 112))
 def test_a_mark_may_lie_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     """The word is at 198 to 213, and the second piece ends at 192 to 222: most cut it."""
-    monkeypatch.setattr("uncork.capture.left_open.PIECE_BYTES", size)
+    monkeypatch.setattr("uncork.capture.files.PIECE_BYTES", size)
     path = tmp_path / "trace.json"
     path.write_text(NEWER % ("user_annotation", "epoch", '"finished": false, '))
     assert list(names_left_open(path, BY_WORD)) == ["epoch"]

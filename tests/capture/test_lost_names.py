@@ -8,8 +8,9 @@ from types import SimpleNamespace
 import pytest
 
 from tests.capture.runs import record
-from uncork.capture.lost_names import LostNames, is_lost, put_back
+from uncork.capture.lost_names import LostNames, put_back
 from uncork.capture.packing import pack
+from uncork.capture.versions import is_lost
 
 pytestmark = pytest.mark.torch
 EVENT = """  {

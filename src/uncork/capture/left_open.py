@@ -15,12 +15,13 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from uncork.capture.files import pieces
 from uncork.capture.regions import PREFIX
 from uncork.capture.versions import OpenMarks, as_written, open_marks
 
 HEAD = re.compile(rb'"cat": "(\w+)",\s*"name": "(.*?)",\s*"pid":', re.DOTALL)
-PIECE_BYTES, EVENT_BYTES = 1 << 16, 1 << 12
-"""How much of a trace is searched at once (more costs page faults); what of an event may stand before its mark."""
+EVENT_BYTES = 1 << 12
+"""What of an event may stand before its mark."""
 MARKS = {
     "word": re.compile(rb'"finished": false(?<!\d{12}, "finished": false)'),
     "zero": re.compile(rb'"dur": 0(?:\.000)?,'),
@@ -91,7 +92,7 @@ def names_left_open(trace: Path, marks: OpenMarks) -> Iterator[str]:
     if marks.regions == "end":
         yield from _regions_to_the_end(trace)
     shown = {b"user_annotation": marks.regions, b"cpu_op": marks.operators}
-    for text, begin in _pieces(trace):
+    for text, begin in pieces(trace, EVENT_BYTES):
         for mark in MARKS.keys() & shown.values():
             for found in MARKS[mark].finditer(text, max(begin - MARK_BYTES + 1, 0)):
                 head = HEAD.search(text[max(found.start() - EVENT_BYTES, 0) : found.start()].rpartition(b'"ph":')[2])
@@ -106,22 +107,12 @@ def _regions_to_the_end(trace: Path) -> Iterator[str]:
         file.seek(max(file.seek(0, os.SEEK_END) - EVENT_BYTES, 0))
         found = END.search(file.read())
     end_ns = int(b"".join(found.groups())) if found else -1
-    for text, _ in _pieces(trace):
+    for text, _ in pieces(trace, EVENT_BYTES):
         for name, *times in REGION.findall(text):
             begin, begin_places, length, length_places = times
             is_open = int(begin + begin_places) + int(length + length_places) == end_ns
             if is_open and not (decoded := _decoded(name)).startswith(OTHERS):
                 yield decoded
-
-
-def _pieces(trace: Path) -> Iterator[tuple[bytes, int]]:
-    """Yield the text piece by piece, the end of the piece before in front of each, and where it begins itself."""
-    before = b""
-    with trace.open("rb", buffering=0) as file:
-        while piece := file.read(PIECE_BYTES):
-            text = before + piece
-            yield text, len(before)
-            before = text[-EVENT_BYTES:]
 
 
 def _decoded(name: bytes) -> str:

@@ -10,11 +10,10 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from uncork.capture.files import write_json
+from uncork.capture.files import pieces, write_json
+from uncork.capture.versions import is_lost
 
 UNKNOWN = b'"name": "unknown"'
-PIECE_BYTES = 1 << 16
-"""How much of a trace is searched at once; more costs page faults."""
 EVENT = re.compile(UNKNOWN + rb',\s*"pid": [^,]*,\s*"tid": [^,]*,\s*"ts": ([\d.]+),\s*"dur": ([\d.]+)')
 BASE = re.compile(rb'"baseTimeNanoseconds": (\d+)')
 """What all times of the file count from, near its begin or its end."""
@@ -53,7 +52,7 @@ class LostNames:
         """
         beside.unlink(missing_ok=True)
         if not self._are_met:
-            self._are_met = _has_lost(trace)
+            self._are_met = any(UNKNOWN in text for text, _ in pieces(trace, len(UNKNOWN)))
         names: Names = {}
         for event in results.events() if self._are_met else ():
             if is_lost(name := _told(event)) and hasattr(event, "start_ns"):  # older ones have whole microseconds only
@@ -68,11 +67,6 @@ def _told(event: Any) -> str:
         return str(event.name())
     except UnicodeDecodeError:  # of a module's own code, which is gone once it is imported
         return ""
-
-
-def is_lost(name: str) -> bool:
-    """Return whether Kineto writes "unknown" in place of a name."""
-    return not (name.isascii() and name.isprintable())
 
 
 def put_back(text: bytes, names: Names) -> bytes:
@@ -98,14 +92,3 @@ def _to_ns(time_us: bytes) -> int:
     """Return a time in microseconds, with up to three places, in nanoseconds; no double holds them all."""
     whole, _, places = time_us.partition(b".")
     return int(whole) * 1000 + int(places[:3].ljust(3, b"0"))
-
-
-def _has_lost(trace: Path) -> bool:
-    """Return whether a trace holds a name that was lost."""
-    before = b""
-    with trace.open("rb", buffering=0) as file:
-        while piece := file.read(PIECE_BYTES):
-            if UNKNOWN in (before + piece):
-                return True
-            before = piece[-len(UNKNOWN) :]
-    return False

@@ -16,7 +16,7 @@ from uncork.capture.journal import Journal
 from uncork.capture.memory_history import MemoryHistory
 from uncork.capture.observer import Observer
 from uncork.capture.options import Orders, Trigger
-from uncork.capture.probes import FunctionsProbe, TraceProbe
+from uncork.capture.probes import TraceProbe
 from uncork.capture.regions import Regions
 from uncork.capture.schedule import Schedule
 from uncork.capture.spans import SpanWriter
@@ -194,6 +194,7 @@ class Recorder:
         if is_others:
             return
         self.journal.garbage.end()
+        self.observer.works.end()
         with contextlib.suppress(Exception):
             self.observer.probe.discard()
         self.regions.on = False
@@ -215,10 +216,9 @@ class Recorder:
 
     def after_fork(self) -> None:
         """Begin anew in a forked child: what the parent observes goes on there, not here."""
-        probe = self.observer.probe
-        if probe.marks or isinstance(probe, FunctionsProbe):
+        if self.observer.is_bound():
             sys.setprofile(None)
-        if probe.marks:
+        if self.observer.probe.marks:
             self.torch.autograd._enable_record_function(False)  # torch's own call; this thread only
         TraceProbe.let_forked_end()
         self.begin_anew()

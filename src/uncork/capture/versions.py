@@ -75,7 +75,12 @@ def as_written(name: str) -> str:
     2.14 turns quotes into single ones, and from 2.7 on what is not printable ASCII is "unknown" as a whole.
     """
     text = name.replace("\n", "").replace("\\", "/").replace('"', "'")
-    return text if text.isascii() and text.isprintable() else "unknown"
+    return "unknown" if is_lost(text) else text
+
+
+def is_lost(name: str) -> bool:
+    """Return whether Kineto writes "unknown" in place of a name."""
+    return not (name.isascii() and name.isprintable())
 
 
 def without_python_events(torch: Any, *, stacks: bool) -> Any:
