@@ -4,7 +4,8 @@
     python bench/reading/run.py --sizes 100 500 2000 --table docs/reading-speed.md  # its notes by hand stay
     python bench/reading/run.py --sizes 2000 --only uncork
 
-Holistic Trace Analysis is installed by this script into an environment of its own; where that fails its rows say why.
+The peers from outside (orjson, Holistic Trace Analysis) are installed by this script into an environment of their own;
+where that fails their rows say why.
 Every figure is of the whole process, start of Python included: wall time, CPU time and peak resident memory; all
 packages are compiled to bytecode beforehand, as an installation by pip does.
 """
@@ -12,7 +13,6 @@ packages are compiled to bytecode beforehand, as an installation by pip does.
 import argparse
 import compileall
 import gzip
-import importlib.util
 import os
 import platform
 import shutil
@@ -28,7 +28,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
-PEER = ("HolisticTraceAnalysis==0.5.0", "pandas<3")  # with pandas 3 it ends in an overflow of int16
+PEERS = ("orjson", "HolisticTraceAnalysis==0.5.0", "pandas<3")  # with pandas 3 HTA ends in an overflow of int16
 
 MOST_MEGABYTES_OF_PEERS = 1000
 """Beyond it the others want 14 GB and minutes."""
@@ -75,8 +75,8 @@ class Figures:
     trouble: str = ""
 
 
-def tools(hta: Path | str) -> Iterator[Tool]:
-    """Yield what is compared; a text instead of HTA's interpreter is the reason why it is missing."""
+def tools(peers: Path | str) -> Iterator[Tool]:
+    """Yield what is compared; a text instead of the peers' interpreter is the reason why they are missing."""
     python = sys.executable
     yield Tool("uncork: read", (python, "-c", READ))
     yield Tool("uncork: read, gzip", (python, "-c", READ), packed=True)
@@ -86,10 +86,10 @@ def tools(hta: Path | str) -> Iterator[Tool]:
         "import sys; from isal import igzip\nwith igzip.open(sys.argv[1]) as file:\n    while file.read(1 << 19): pass"
     )
     yield Tool("isal inflating alone, gzip", (python, "-c", inflate), packed=True, baseline="inflate")
+    interpreter = str(peers) if isinstance(peers, Path) else ""
     orjson = "import sys, orjson; orjson.loads(open(sys.argv[1], 'rb').read())"
-    yield Tool("orjson.loads", (python, "-c", orjson), baseline="orjson")
+    yield Tool("orjson.loads", (interpreter, "-c", orjson), baseline="orjson")
     yield Tool("json.load", (python, "-c", "import sys, json; json.load(open(sys.argv[1]))"))
-    interpreter = str(hta) if isinstance(hta, Path) else ""
     yield Tool("HTA: parse", (interpreter, "-c", HTA), baseline="hta")
     yield Tool("HTA: parse and temporal breakdown", (interpreter, "-c", HTA_BREAKDOWN), baseline="hta breakdown")
 
@@ -98,8 +98,6 @@ def measured(tool: Tool, trace: Path, repeats: int, trouble: str) -> Figures:
     """Return what a tool takes to read a trace."""
     if not tool.command[0]:
         return Figures(trouble=trouble)
-    if "orjson" in tool.name and importlib.util.find_spec("orjson") is None:
-        return Figures(trouble="orjson is not installed")
     runs = []
     for _ in range(repeats):
         began = time.perf_counter()
@@ -120,14 +118,14 @@ def measured(tool: Tool, trace: Path, repeats: int, trouble: str) -> Figures:
     )
 
 
-def peer(cache: Path) -> Path | str:
-    """Return the interpreter of an environment with HTA in it, or why there is none."""
-    folder = cache / "hta"
+def peers_in(cache: Path) -> Path | str:
+    """Return the interpreter of an environment with the peers in it, or why there is none."""
+    folder = cache / "peers"
     python = folder / "bin" / "python"
     if not python.exists():
         venv.create(folder, with_pip=True)
-    done = subprocess.run([python, "-m", "pip", "install", "-q", *PEER], capture_output=True, text=True, check=False)
-    return python if done.returncode == 0 else f"{PEER[0]} could not be installed"
+    done = subprocess.run([python, "-m", "pip", "install", "-q", *PEERS], capture_output=True, text=True, check=False)
+    return python if done.returncode == 0 else f"{', '.join(PEERS)} could not be installed"
 
 
 def traces(cache: Path, megabytes: int, *, compact: bool) -> tuple[Path, Path]:
@@ -205,7 +203,7 @@ def main() -> None:
     wanted.cache.mkdir(parents=True, exist_ok=True)
     # Where Python may not write bytecode, a checkout would be compiled anew by every run, its peers by none.
     compileall.compile_dir(ROOT / "src", quiet=1)
-    hta = peer(wanted.cache) if not wanted.only or wanted.only in "HTA: parse and temporal breakdown" else "left out"
+    peers = "left out" if wanted.only == "uncork" else peers_in(wanted.cache)
     lines = [
         "# How fast traces are read",
         "",
@@ -217,12 +215,12 @@ def main() -> None:
     for megabytes in wanted.sizes:
         plain, packed = traces(wanted.cache, megabytes, compact=wanted.compact)
         rows = []
-        for tool in tools(hta):
+        for tool in tools(peers):
             if wanted.only in tool.name:
                 if megabytes > MOST_MEGABYTES_OF_PEERS and not tool.name.startswith(("uncork: ", "isal")):
                     figures = Figures(trouble="left out, as it wants many GB of memory")
                 else:
-                    figures = measured(tool, packed if tool.packed else plain, wanted.repeats, str(hta))
+                    figures = measured(tool, packed if tool.packed else plain, wanted.repeats, str(peers))
                 rows.append((tool, figures))
                 print(f"{megabytes} MB  {tool.name:40} {figures}", file=sys.stderr)
         layout = "compact JSON" if wanted.compact else "Kineto's layout"
