@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from uncork.capture.supervisor import CaptureResult
-from uncork.cli import main
+from uncork.cli import main, parser
+from uncork.cli.output import spare_inputs
 from uncork.cli.run import _report
 from uncork.locale import say
 from uncork.readers import expand
@@ -51,6 +52,53 @@ def test_a_report_takes_no_recordings_place(option, sketched_trace, tmp_path, ca
     capsys.readouterr()
     both = ["compare", str(sketched_trace), str(sketched_trace), "--json", str(link)]
     assert str(link) in fails_in_one_line(capsys, *both)
+
+
+@pytest.mark.parametrize(
+    ("given", "report"), [("traces", "old.json"), ("traces/*.json", "old.md"), ("run", "old.json")]
+)
+def test_a_report_takes_no_place_within_a_folder_that_is_read(given, report, sketched_trace, tmp_path, capsys):
+    """A folder's and a pattern's recordings, a run folder's parts are spared; a report is written anew."""
+    for home in ("traces", "run/rank0"):
+        (tmp_path / home).mkdir(parents=True)
+        (tmp_path / home / "trace.json").write_bytes(sketched_trace.read_bytes())
+    (tmp_path / "run/recording.json").write_text("{}", encoding="utf-8")
+    folder = tmp_path / Path(given).parts[0]
+    inputs = [file for file in folder.rglob("*") if file.is_file()]
+    before = [file.read_bytes() for file in inputs]
+    for target in inputs:
+        for option in ("--json", "--html"):
+            told = fails_in_one_line(capsys, "analyze", str(tmp_path / given), option, str(target))
+            assert f"{target} is one of the recordings" in told
+    assert [file.read_bytes() for file in inputs] == before
+    (folder / report).write_text('{"schema": 0}', encoding="utf-8")
+    spare_inputs(
+        parser(["analyze"]).parse_args(["analyze", "x", "--json", str(folder / report)]), str(tmp_path / given)
+    )
+
+
+@pytest.mark.parametrize(
+    ("argv", "name"),
+    [
+        (("analyze", ""), "PATH"),
+        (("analyze", "trace.json", "--json", ""), "--json"),
+        (("analyze", "trace.json", "--html="), "--html"),
+        (("compare", "trace.json", ""), "AFTER"),
+        (("open", ""), "RUN"),
+        (("run", "--out", "", "train.py"), "--out"),
+    ],
+)
+def test_an_empty_word_is_no_path(argv, name, sketched_trace, monkeypatch, capsys):
+    """An empty word, as a variable that is not set gives one, is not taken for the folder one is in."""
+    monkeypatch.chdir(sketched_trace.parent)
+    assert name in fails_in_one_line(capsys, *argv)
+
+
+@pytest.mark.parametrize("program", [(), ("",), ("-m", "")])
+def test_an_empty_word_is_no_program(program, capsys):
+    """What is to be run is asked for; empty words of the program's own stay its own."""
+    assert "no program to run" in fails_in_one_line(capsys, "run", *program)
+    assert parser(["run"]).parse_args(["run", "train.py", "", "--tag", ""]).program == ["train.py", "", "--tag", ""]
 
 
 CONTENTS = {

@@ -145,6 +145,41 @@ def test_unreadable_times_are_not_called_an_empty_recording(tmp_path: Path, time
         recordings_of(tmp_path, [slice_of("aten::mm", "cpu_op", time, 5) for _ in range(3)])
 
 
+@pytest.mark.parametrize("unpacked", [True, False], ids=["plain", "gzip"])
+def test_a_file_cut_before_its_first_event_is_not_called_an_empty_recording(tmp_path: Path, unpacked: bool) -> None:
+    """Wherever the file ends in its head or first event, it is cut; the profiler's schedule is not to blame."""
+    head = b'{"schemaVersion": 1, "deviceProperties": [{"id": 0}], "traceEvents": [{"ph": "M", "name": "process"}, '
+    event = b'{"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 1, "dur": 5, "args": {}}'
+    path = tmp_path / "trace.json"
+    whole = head + event
+    for end in (*range(1, len(head), 7), *range(len(head), len(whole))):
+        path.write_bytes(whole[:end] if unpacked else gzip.compress(whole[:end]))
+        with pytest.raises(UnreadableError) as refusal:
+            readers.read(path)
+        assert refusal.value.id == "trace_cut", whole[:end]
+    path.write_bytes(whole)
+    assert readers.read(path)[0].repairs == {"cut_file": 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('{"traceEvents": []}', "trace_empty"),
+        ("[{", "trace_cut"),
+        ("[", "trace_cut"),
+        ('{"a": 1}', "json_without_events"),
+        ('{"a" 1}', "json_without_events"),
+    ],
+)
+def test_only_what_is_not_whole_is_called_cut(tmp_path: Path, text: str, told: str) -> None:
+    """A whole file without events is told as before; a list in which nothing stands has not been written to its end."""
+    path = tmp_path / "trace.json"
+    path.write_text(text)
+    with pytest.raises(UnreadableError) as refusal:
+        readers.read(path)
+    assert refusal.value.id == told
+
+
 def test_profiles_are_unpacked_by_content(tmp_path: Path) -> None:
     """A cProfile file is read packed too, whatever its name."""
     profile = cProfile.Profile()

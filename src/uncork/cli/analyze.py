@@ -25,13 +25,14 @@ def add(verbs: Verbs, told: Told) -> None:
 
 def act(arguments: argparse.Namespace) -> int:
     """Analyse the recordings and print the report."""
-    spare_inputs(arguments, *arguments.paths)
     spare()
+    spare_inputs(arguments, *arguments.paths)
     from uncork.pipeline import analyze
 
     with progress_bar(arguments) as progress:
         report = analyze([Path(path) for path in arguments.paths], views=wants_page(arguments), progress=progress)
-    emit(report, arguments, run=arguments.paths[0] if len(arguments.paths) == 1 else "")
+    can_open = len(arguments.paths) == 1 and Path(arguments.paths[0]).exists()  # one path, and no pattern
+    emit(report, arguments, run=arguments.paths[0] if can_open else "")
     return 0
 
 

@@ -34,8 +34,8 @@ def add(verbs: Verbs, told: Told) -> None:
 
 def act(arguments: argparse.Namespace) -> int:
     """Print the comparison; return 1 if a gate was asked for and failed."""
-    spare_inputs(arguments, arguments.before, arguments.after)
     spare()
+    spare_inputs(arguments, arguments.before, arguments.after)
     from uncork.compare import compare, dumps, load
     from uncork.locale import default_language, say
     from uncork.render import Options

@@ -16,6 +16,8 @@ from uncork.errors import UncorkError, UsageError
 from uncork.locale import LANGUAGES
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from uncork.cli.speech import Told
     from uncork.render import Options
     from uncork.report import Report
@@ -115,10 +117,25 @@ def spare_inputs(arguments: argparse.Namespace, *inputs: str) -> None:
     named = [arguments.json, arguments.html, arguments.markdown]
     named += [text.partition("=")[2] for text in getattr(arguments, "export", ())]
     for target in filter(None, named):
-        for path in inputs:
+        for file in (file for path in inputs for file in _read_from(path) if os.path.exists(target)):  # noqa: PTH110 - no path at all is no fault here
             with contextlib.suppress(OSError, ValueError):  # what is not there, or no path, is told by its reader
-                if Path(target).samefile(path):
+                if file.samefile(target):
                     raise UsageError("output_is_input", path=target)
+
+
+def _read_from(path: str) -> Iterator[Path]:
+    """Yield the files that are read where a path is given: a folder's recordings, a run folder's but its reports."""
+    from uncork.readers import expand
+    from uncork.recording import RunFolder
+
+    yield Path(path)
+    with contextlib.suppress(UncorkError):
+        for file in expand([path]):
+            if RunFolder.is_one(file):
+                yield file / RunFolder.RECORDING
+                yield from (part for rank in RunFolder(file).ranks() for part in rank.rglob("*"))
+            else:
+                yield file
 
 
 def emit(report: Report, arguments: argparse.Namespace, run: str = "") -> None:

@@ -46,7 +46,7 @@ def act(arguments: argparse.Namespace) -> int:
     """Run the program, analyse what was recorded, print the report; return the program's exit code."""
     from uncork.capture import CaptureOptions, end_as, record
 
-    if not arguments.program:
+    if not any(arguments.program[:1]):
         raise UncorkError("no_program")
     _refuse_removed_folder()
     folder = Path(arguments.out) if arguments.out else _new_folder(arguments.program)

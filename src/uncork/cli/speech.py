@@ -33,6 +33,13 @@ class Parser(argparse.ArgumentParser):
             self.error(argparse._("unrecognized arguments: %s") % " ".join(unknown))  # type: ignore[attr-defined]
         return given, unknown
 
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:  # noqa: ANN401 - argparse's own
+        """Return a word as its option takes it; an empty one, as of a variable that is not set, would mean "here"."""
+        if arg_string == "" != action.default and action.nargs not in (argparse.REMAINDER, argparse.PARSER):
+            name = "/".join(action.option_strings) or action.metavar
+            raise UsageError("empty_word", name=name)
+        return super()._get_value(action, arg_string)
+
     def error(self, message: str) -> NoReturn:
         """Refuse the words of the command."""
         raise UsageError("usage", problem=message, prog=self.prog)

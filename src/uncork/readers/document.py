@@ -103,8 +103,12 @@ class _Walk:
     def finish(self) -> Scanned:
         """Return the columns of what was walked."""
         if not self.found_events:
-            raise UnreadableError("json_without_events", path=self.source.path)
-        return self.scanner.finish(self.header)
+            is_cut = self.repairs["cut_file"] and not self.repairs["header"]
+            raise UnreadableError("trace_cut" if is_cut else "json_without_events", path=self.source.path)
+        scanned = self.scanner.finish(self.header)
+        if self.is_open and not len(scanned):  # a list may stay open, but not one in which nothing stands
+            scanned.repairs["cut_file"] = 1
+        return scanned
 
     def document(self) -> None:
         """Walk the whole document."""
@@ -167,7 +171,10 @@ class _Walk:
                 key = self._decoded()
             except ValueError:
                 key = None
-            if not isinstance(key, str) or self._byte() != b":":
+            colon = self._byte()
+            if not colon:
+                raise _CutError
+            if not isinstance(key, str) or colon != b":":
                 self._find_events()
                 continue
             self.at += 1

@@ -98,7 +98,8 @@ def _refuse_empty(table: EventTable, scanned: Scanned, path: Path) -> None:
     left_out += scanned.repairs["unreadable_events"]
     if left_out > len(table):
         raise UnreadableError("events_unreadable", path=path, count=left_out)
-    raise UnreadableError("trace_empty" if is_empty else "trace_of_another_tool", path=path)
+    empty = "trace_cut" if scanned.repairs["cut_file"] else "trace_empty"
+    raise UnreadableError(empty if is_empty else "trace_of_another_tool", path=path)
 
 
 def _refuse_unit(table: EventTable, path: Path) -> None:
