@@ -13,18 +13,28 @@ _INSTALLED = re.compile(
 _PACKAGES = frozenset(
     (
         "IPython", "PIL", "SimpleITK", "_pydev_bundle", "_pydevd_bundle", "absl", "accelerate", "aiohttp",
-        "albumentations", "apex", "audioread", "av", "bitsandbytes", "boto3", "botocore", "clearml", "click",
-        "cloudpickle", "comet_ml", "coverage", "cupy", "cv2", "dask", "datasets", "debugpy", "decord", "deepspeed",
-        "diffusers", "dill", "einops", "fairscale", "flash_attn", "fsspec", "functorch", "gcsfs", "h5py",
-        "huggingface_hub", "hydra", "imageio", "imgaug", "intel_extension_for_pytorch", "ipykernel", "jax", "joblib",
-        "jupyter_client", "kornia", "librosa", "lightning", "lightning_fabric", "line_profiler", "lmdb", "loguru",
-        "lz4", "matplotlib", "megatron", "mlflow", "monai", "msgpack", "netCDF4", "nibabel", "numba", "numpy",
-        "omegaconf", "orjson", "pandas", "pdbpp", "peft", "psutil", "pyarrow", "pydevd", "pydicom",
-        "pytorch_lightning", "rasterio", "ray", "requests", "rich", "s3fs", "safetensors", "scipy", "sglang",
-        "skimage", "sklearn", "soundfile", "tensorboard", "tensorboardX", "tensorflow", "tifffile", "timm",
-        "tokenizers", "torch", "torch_npu", "torchao", "torchaudio", "torchdata", "torchmetrics", "torchtext",
-        "torchvision", "tqdm", "transformer_engine", "transformers", "triton", "trl", "ujson", "uncork", "urllib3",
-        "vllm", "wandb", "webdataset", "xarray", "xformers", "yaml", "zarr", "zstandard",
+        "albumentations", "ale_py", "apex", "audioread", "av", "bitsandbytes", "boto3", "botocore", "botorch",
+        "cachetools", "captum", "catalyst", "causal_conv1d", "clearml", "click", "cloudpickle", "comet_ml", "composer",
+        "coverage", "cupy", "cv2", "darts", "dask", "datasets", "debugpy", "decord", "deepspeed", "detectron2", "dgl",
+        "diffusers", "dill", "e3nn", "einops", "espnet2", "evaluate", "fairscale", "fairseq", "fastai", "fastcore",
+        "fastprogress", "fire", "flair", "flash_attn", "flax", "fsspec", "functorch", "fvcore", "gcsfs", "gensim",
+        "gluonts", "gpytorch", "gym", "gymnasium", "h5py", "huggingface_hub", "hydra", "ignite", "imageio", "imgaug",
+        "intel_extension_for_pytorch", "iopath", "ipykernel", "jax", "jinja2", "joblib", "jupyter_client", "keras",
+        "kornia", "librosa", "liger_kernel", "lightning", "lightning_fabric", "line_profiler", "linear_operator",
+        "lmdb", "loguru", "lz4", "mamba_ssm", "matplotlib", "megatron", "mlflow", "mmcv", "mmdet", "mmengine", "mmseg",
+        "monai", "msgpack", "multiprocess", "nemo", "netCDF4", "networkx", "neuralforecast", "nibabel", "nltk",
+        "numba", "numpy", "ogb", "omegaconf", "open_clip", "openpyxl", "opt_einsum", "optimum", "optuna", "orjson",
+        "pandas", "pdbpp", "peft", "pettingzoo", "polars", "psutil", "pyarrow", "pycocotools", "pydantic", "pydevd",
+        "pydicom", "pyg_lib", "pyro", "pytorch3d", "pytorch_forecasting", "pytorch_lightning",
+        "pytorch_metric_learning", "pytorchvideo", "rasterio", "ray", "requests", "rich", "s3fs", "safetensors",
+        "sb3_contrib", "scipy", "segmentation_models_pytorch", "sentence_transformers", "sentencepiece", "sglang",
+        "skimage", "sklearn", "skorch", "soundfile", "spacy", "speechbrain", "stable_baselines3", "streaming", "sympy",
+        "tables", "tensorboard", "tensorboardX", "tensordict", "tensorflow", "thinc", "threadpoolctl", "tianshou",
+        "tifffile", "tiktoken", "timm", "tokenizers", "torch", "torch_geometric", "torch_npu", "torch_scatter",
+        "torch_sparse", "torch_xla", "torchao", "torchaudio", "torchdata", "torchdiffeq", "torchio", "torchmetrics",
+        "torchrl", "torchsde", "torchtext", "torchtune", "torchvision", "tqdm", "transformer_engine", "transformers",
+        "triton", "trl", "typer", "ujson", "ultralytics", "uncork", "unsloth", "urllib3", "vllm", "wandb",
+        "webdataset", "xarray", "xformers", "yaml", "zarr", "zstandard",
     )
 )  # fmt: skip
 
@@ -36,15 +46,21 @@ def split_frame(name: str) -> tuple[str, int, str]:
     return (found["file"], int(found["line"]), found["function"]) if found else ("", 0, name)
 
 
+def is_installed(file: str) -> bool:
+    """Return whether a whole path is that of an installed package, of Python's own library, or of generated code."""
+    return bool(_INSTALLED.search(file))
+
+
 def is_users(file: str) -> bool:
     """Return whether a source file is the user's own: neither built in, nor Python's, nor an installed package's."""
-    if not file or file.startswith(("<", "~")) or _INSTALLED.search(file):
+    if not file or file.startswith(("<", "~")) or is_installed(file):
         return False
     top, *below = re.split(r"[/\\]", file.lstrip("./\\"))
     top = top.removesuffix(".py")
     if top == "uncork":  # what `uncork demo` runs stands for a program of the user's
         return below[:1] == ["demo"]
-    return top not in _PACKAGES and (top not in sys.stdlib_module_names or file.startswith(("/", "\\")))
+    # A whole path that is no library's is theirs, whatever the folders are called.
+    return file.startswith(("/", "\\")) or (top not in _PACKAGES and top not in sys.stdlib_module_names)
 
 
 def is_users_frame(name: str) -> bool:

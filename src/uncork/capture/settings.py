@@ -12,6 +12,7 @@ from typing import Any
 
 from uncork.capture.holdings import distinct, size_bytes
 from uncork.capture.job import this_job
+from uncork.capture.packages import packages
 
 ALLOCATORS = re.compile(r"jemalloc|tcmalloc|mimalloc|hoard|snmalloc|tbbmalloc")
 """Libraries that take the place of the C library's allocator, by their file's name."""
@@ -42,6 +43,7 @@ def facts(torch: Any, seen: Mapping[str, Any], modules: Mapping[str, Any]) -> di
         "versions": lambda: _versions(torch, modules),
         "host": host,
         "devices": lambda: _devices(torch),
+        "packages": lambda: packages(modules),
         "settings": lambda: {
             **seen.get("loader", {}),
             **_attempt(lambda: _model(_alive(seen.get("model")))),

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import islice
 
 from uncork.events import EventTable, Strings
 from uncork.recording import Recording
@@ -11,7 +12,7 @@ from uncork.recording import Recording
 MOST_CELLS = 1000
 
 
-def with_cells(recording: Recording, cells: Mapping[str, int]) -> Recording:
+def with_cells(recording: Recording, cells: Mapping[str, object]) -> Recording:
     """Return a recording of a run with ``In [2]`` for the file of a cell, so that a place reads ``In [2]:6``.
 
     Args:
@@ -20,7 +21,8 @@ def with_cells(recording: Recording, cells: Mapping[str, int]) -> Recording:
     """
     if not cells:
         return recording
-    names = {file: f"In [{number}]" for file, number in cells.items() if file}
+    named = islice(cells.items(), MOST_CELLS)
+    names = {file: f"In [{number}]" for file, number in named if file and type(number) is int}
     functions, deep = recording.functions, recording.deep
     if functions is not None:
         functions = replace(functions, file=tuple(names.get(file, file) for file in functions.file))

@@ -4,7 +4,7 @@ import json
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
-from itertools import islice, pairwise
+from itertools import pairwise
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,8 @@ import numpy as np
 
 from uncork.errors import UnreadableError
 from uncork.readers import kineto
-from uncork.readers.cells import MOST_CELLS, with_cells
+from uncork.readers.cells import with_cells
+from uncork.readers.packages import with_packages
 from uncork.readers.pstats import read_functions
 from uncork.readers.snapshot import read as read_snapshot
 from uncork.readers.source import Progress
@@ -113,8 +114,6 @@ def _rank(home: Path, about: Mapping[str, Any], samples: SampleTable | None, pro
             notes.append("snapshot-unreadable")
     run, steps = _info(told, about, tuple(dict.fromkeys(notes))), _steps(home / RunFolder.STEPS)
     run = replace(run, windows=tuple(replace(one, cpu_ns=_ran(one, steps)) for one in run.windows))
-    named = islice(_mapping(told.get("cells")).items(), MOST_CELLS)
-    cells = {file: number for file, number in named if _int(number) is not None}
     recording = Recording(
         source=str(home.parent),
         format="run",
@@ -140,7 +139,7 @@ def _rank(home: Path, about: Mapping[str, Any], samples: SampleTable | None, pro
             steps_ended_ns=max((start_ns + dur_ns for _, _, start_ns, dur_ns, _ in steps), default=None),
         ),
     )
-    return with_cells(recording, cells)
+    return with_cells(with_packages(recording, told.get("packages")), _mapping(told.get("cells")))
 
 
 def _info(told: Mapping[str, Any], about: Mapping[str, Any], notes: tuple[str, ...]) -> RunInfo:
