@@ -346,6 +346,10 @@ def _unlike(_: RecordingQuality, facts: Facts) -> Quality | None:
     return Quality("unlike-others", WARNING, 1 - recorded_ns / others_ns, params)
 
 
+def _names_lost(counts: RecordingQuality, _: Facts) -> Quality | None:
+    return Quality("names-lost", WARNING, None, {"names": counts.lost_names}) if counts.lost_names else None
+
+
 def _absent(name: str, has: Callable[[RecordingQuality], bool]) -> Check:
     return lambda counts, _: None if has(counts) else Quality(name, INFO, 1.0)
 
@@ -366,6 +370,7 @@ _CHECKS: tuple[Check, ...] = (
     _between_steps,
     _graph_replay,
     _marks_end_early,
+    _names_lost,
     _absent("no-stacks", lambda counts: counts.has_stacks),
     _absent("no-shapes", lambda counts: counts.has_shapes),
     _absent("no-memory", lambda counts: counts.has_memory),

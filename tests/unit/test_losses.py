@@ -7,6 +7,7 @@ import pytest
 
 from uncork.events import Kind
 from uncork.findings import Bottleneck, Verdict
+from uncork.locale import say
 from uncork.measure import Rank, measure
 from uncork.measure.losses import hollow_share, lost_kernels_share, lost_share, twice_share
 from uncork.pipeline import analyze_recordings
@@ -158,3 +159,15 @@ def test_work_without_a_length_carries_no_verdict(flat: int, whole_us: bool, sev
     if severity == "blocking":
         assert not [one.rule for one in report.findings if one.gain.high]
         assert "lengths" in {missing for one in report.not_assessed for missing in one.missing}
+
+
+def test_names_that_the_profiler_could_not_write_are_told_with_what_brings_them_back() -> None:
+    """Two regions a step lost their names in four steps; a kernel that is called so has lost none."""
+    nameless = (
+        "steps 4 x 10ms\n  main region 0ms..1ms x2 every 2ms unknown\n  main 0ms..1ms x2 every 2ms aten::mm\n"
+    )
+    kernel = DEVICE + "  main 0ms..0.01ms x10 every 1ms aten::mm -> stream 7 0.1ms..0.9ms unknown\n"
+    for text, lost in ((nameless, 8), (nameless.replace("unknown", "unknown region"), None), (kernel, None)):
+        found = {one.id: one.params for one in gate([measure(one) for one in sketch(text)], [0])}
+        assert found.get("names-lost", {}).get("names") == lost, text
+    assert "uncork run" in say("en", "quality.names-lost.fix")

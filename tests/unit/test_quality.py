@@ -196,6 +196,7 @@ def test_every_id_says_what_it_means_and_what_to_do() -> None:
         "other-threads",
         "sources-disagree",
         "memory-of-others",
+        "names-lost",
     ]
     for lang in ("en", "zh"):
         texts = catalogue(lang)

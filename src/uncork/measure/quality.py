@@ -23,6 +23,9 @@ _DEVICE_ONLY = re.compile(
     r"^aten::\w*(cudnn|miopen|cublas|_cuda(_|$)|_efficient_attention|mps_)|^triton_(poi|red|per|tem)_", re.IGNORECASE
 )
 _MODULE = re.compile(r"^nn\.Module: ")
+_LOST_NAME = "unknown"
+"""What torch 2.7 and newer write in place of a name that has other than printable ASCII characters."""
+_NAMED_BY_PEOPLE = (Kind.USER_ANNOTATION, Kind.PYTHON_FUNCTION, Kind.CPU_OP)
 _ENOUGH_TO_TELL = 4096
 _TO_DEVICE = re.compile(r"^aten::(_to_copy|to|copy_)$")
 
@@ -68,6 +71,7 @@ class RecordingQuality(Measurement):
         has_shapes: Whether shapes occur.
         has_memory: Whether allocations occur.
         has_modules: Whether module names occur.
+        lost_names: Regions, functions and operators whose name the profiler could not write.
         clipped: Events cut because they outlive the event around them, or operators cut at the end of a step.
     """
 
@@ -107,6 +111,7 @@ class RecordingQuality(Measurement):
     has_shapes: bool
     has_memory: bool
     has_modules: bool
+    lost_names: int
     clipped: int
 
     @classmethod
@@ -156,6 +161,7 @@ class RecordingQuality(Measurement):
             busy_share=int(ledger.busy_ns.sum()) / wall,
             overhead_share=int(covered_ns(own, *timeline.window)) / max(total_ns(timeline.steps.intervals), 1),
             **_extras(table, rank.deep.events),
+            lost_names=_lost_names(table, rank.deep.events),
             clipped=host.clipped + _over_step_ends(timeline),
         )
 
@@ -178,6 +184,10 @@ def _extras(*tables: EventTable) -> dict[str, bool]:
         "has_memory": any(table.of_kind(Kind.MEMORY).any() for table in tables),
         "has_modules": any(table.fitting(_MODULE).any() or "Module Hierarchy" in table.args for table in tables),
     }
+
+
+def _lost_names(*tables: EventTable) -> int:
+    return max(int(np.count_nonzero(table.name_is(_LOST_NAME, *_NAMED_BY_PEOPLE))) for table in tables)
 
 
 def _device_allocations_share(table: EventTable) -> float:
