@@ -15,6 +15,9 @@ ORDER = 40
 MOST_BYTES = 512 << 20
 """A profile of a hundred thousand functions is 20 MB."""
 _OURS = ("uncork/capture/", "uncork\\capture\\")
+_PYTHONS = re.compile(r"[/\\](?:lib(?:64)?[/\\]python\d[^/\\]*|Lib)[/\\](?!(?:site|dist)-packages|multiprocessing)")
+_PASSED_ON = re.compile("torch|pybind11|pickle")
+"""Built-ins that the recorder calls in the program's place, where it times them."""
 _DICT = (ord("{"), ord("{") | 0x80)
 """marshal's code for a dict, and the same with its reference flag."""
 
@@ -121,10 +124,11 @@ def _are_figures(values: tuple[object, ...]) -> bool:
 
 
 def _table(stats: dict[Key, Row]) -> FunctionTable:
-    """Return the rows as columns; the recorder's own functions are left out, their callers keep the edge's absence."""
-    kept = [key for key in stats if not any(part in key[0] for part in _OURS)]
+    """Return the rows as columns; the recorder's own functions are left out, their callees keep the edge's absence."""
+    ours = _ours(stats)
+    kept = [key for key in stats if key not in ours]
     place = {key: index for index, key in enumerate(kept)}
-    rows = [stats[key] for key in kept]
+    rows = [_without(stats[key], ours) if _is_pythons(key) else stats[key] for key in kept]
     edges = [
         (place[caller], index, edge[3], edge[1])
         for index, row in enumerate(rows)
@@ -143,6 +147,40 @@ def _table(stats: dict[Key, Row]) -> FunctionTable:
         edge_total_ns=_ns([edge[2] for edge in edges]),
         edge_calls=np.array([edge[3] for edge in edges], np.int64),
     )
+
+
+def _ours(stats: dict[Key, Row]) -> set[Key]:
+    """Return the recorder's functions, and those of Python that only these call, directly or not."""
+    calls: dict[Key, list[Key]] = {}
+    others = {}
+    for key, row in stats.items():
+        if _is_pythons(key) and row[4]:
+            others[key] = len(row[4])
+            for caller in row[4]:
+                calls.setdefault(caller, []).append(key)
+    waiting = [key for key in stats if any(part in key[0] for part in _OURS)]
+    ours = set(waiting)
+    while waiting:
+        for callee in calls.get(waiting.pop(), ()):
+            others[callee] -= 1
+            if not others[callee] and callee not in ours:
+                ours.add(callee)
+                waiting.append(callee)
+    return ours
+
+
+def _is_pythons(key: Key) -> bool:
+    """Return whether a function is Python's own, and nothing that the recorder calls for the program."""
+    return not _PASSED_ON.search(key[2]) if key[0] == "~" else bool(_PYTHONS.search(key[0]))
+
+
+def _without(row: Row, ours: set[Key]) -> Row:
+    """Return a function's figures without the recorder's calls."""
+    _, calls, self_s, total_s, callers = row
+    for caller, (_, called, own_s, all_s) in callers.items():
+        if caller in ours:
+            calls, self_s, total_s = calls - called, self_s - own_s, total_s - all_s
+    return row[0], max(calls, 0), max(self_s, 0.0), max(total_s, 0.0), callers
 
 
 def _ns(seconds: list[float]) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
