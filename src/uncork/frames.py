@@ -68,6 +68,20 @@ def is_users_frame(name: str) -> bool:
     return is_users(split_frame(name)[0])
 
 
+_PACKAGE = re.compile(r".*(?:site|dist)-packages[/\\]")
+_NOT_OTHERS = frozenset(("torch", "functorch", "uncork", *sys.stdlib_module_names))
+
+
+def is_others_frame(name: str) -> bool:
+    """Return whether a trace's Python frame is a library's that is neither PyTorch nor Python's own."""
+    file = split_frame(name)[0]
+    if not file or file.startswith("<") or is_users(file):
+        return False
+    inside = _PACKAGE.sub("", file)
+    top = re.split(r"[/\\]", inside)[0].removesuffix(".py")
+    return top not in _NOT_OTHERS and not is_installed(inside)
+
+
 def same_file(left: str, right: str) -> bool:
     """Return whether two spellings of a path mean the same file: traces cut the front of it."""
     left, right = left.replace("\\", "/"), right.replace("\\", "/")

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from uncork.driving import enclosing
 from uncork.events import EventTable, Kind, starting, together
 from uncork.findings import Location
-from uncork.frames import split_frame
+from uncork.frames import is_others_frame, split_frame
 from uncork.intervals import intersect, intervals, total_ns, union
 from uncork.ledger import Ledger
 from uncork.measure import Measurement, MissingEvidence, Rank
@@ -23,6 +23,7 @@ from uncork.records import dataclass
 from uncork.timeline import Timeline
 
 IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
 
 GAP_CAUSES = ("gc", "io", "py_prep", "py_short", "py_stack", "unexplained")
 """Causes of the ledger in which the host runs Python and no operator."""
@@ -101,11 +102,13 @@ class GapSite:
         purpose: One of `PURPOSES`, `WRAPPERS` or `NOT_OWN`, or empty: the program's own work.
         location: The user's frame around it, the outermost that calls no operator; nothing where none is the user's.
         share: Share of the time in which Python runs and no operator.
+        of_library: The place is a library's, whose own loop makes the steps.
     """
 
     purpose: str
     location: Location
     share: float
+    of_library: bool = False
 
 
 @dataclass(frozen=True)
@@ -186,7 +189,7 @@ def _exact(site: GapSite, samples: tuple[StackSample, ...]) -> GapSite:
     return replace(site, location=replace(place, line=line or None))
 
 
-def _purposeful(timeline: Timeline, in_file: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+def _purposeful(timeline: Timeline, in_file: BoolArray) -> BoolArray:
     """Return which slices say what they are for.
 
     Optimizers and loaders of torch name their own regions; such a region is no profiler that the program runs.
@@ -202,14 +205,38 @@ def _purposeful(timeline: Timeline, in_file: npt.NDArray[np.bool_]) -> npt.NDArr
     return told
 
 
-def _apart(timeline: Timeline) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Return which slices are frames of the user's that call no operator, and which functions are outermost of them."""
+def _apart(timeline: Timeline, frames: BoolArray) -> tuple[BoolArray, BoolArray]:
+    """Return which of some frames call no operator, and which functions are outermost of them."""
     host = timeline.host
-    free = users_frames(timeline) & ~enclosing(host, host.of_kind(Kind.CPU_OP, Kind.RUNTIME))
+    free = frames & ~enclosing(host, host.of_kind(Kind.CPU_OP, Kind.RUNTIME))
     functions = free & ~timeline.named(_COMPREHENSION, Kind.PYTHON_FUNCTION)
     places = np.flatnonzero(functions)
     functions[places[host.ancestor_where(functions, host.parent[places]) >= 0]] = False
     return free, functions
+
+
+def _owners(timeline: Timeline, inner: IntArray) -> tuple[IntArray, BoolArray]:
+    """Return (the frame that each slice's time is told by, whether it lies in a function that calls no operator).
+
+    That is the user's frame around it. Where a library's loop makes the steps, the user's line stands for the whole
+    training: then the library's own function is told, unless it has called one of the user's.
+    """
+    host, users = timeline.host, users_frames(timeline)
+    apart, functions = _apart(timeline, users)
+    outermost, nearest = host.ancestor_where(functions, inner), host.ancestor_where(users, inner)
+    owner, is_apart = np.where(outermost >= 0, outermost, nearest), host.ancestor_where(apart, inner) >= 0
+    theirs = timeline.named(is_others_frame, Kind.PYTHON_FUNCTION)
+    steps = timeline.steps
+    drives = theirs & (host.start_ns <= steps.start_ns[0]) & (host.end_ns >= steps.end_ns[-1])
+    driver = host.ancestor_where(drives, inner)
+    driven = (driver >= 0) & (host.depth[np.maximum(driver, 0)] > np.where(nearest >= 0, host.depth[nearest], -1))
+    if driven.any():
+        apart, functions = _apart(timeline, theirs & ~drives)
+        outermost = host.ancestor_where(functions, inner)
+        told = np.where(outermost >= 0, outermost, host.ancestor_where(theirs, inner))
+        owner = np.where(driven, told, owner)
+        is_apart |= driven & (host.ancestor_where(apart, inner) >= 0)
+    return owner, is_apart
 
 
 def _sites(timeline: Timeline, gaps: IntArray, short: IntArray) -> list[GapSite]:
@@ -230,10 +257,8 @@ def _sites(timeline: Timeline, gaps: IntArray, short: IntArray) -> list[GapSite]
     def named(places: IntArray) -> IntArray:
         return np.where(places >= 0, name[places], -1)
 
-    apart, functions = _apart(timeline)
-    outermost = host.ancestor_where(functions, inner)
-    owner = named(np.where(outermost >= 0, outermost, host.ancestor_where(users_frames(timeline), inner)))
-    between = (is_short & (host.ancestor_where(apart, inner) < 0)).astype(np.int64)
+    frame, is_apart = _owners(timeline, inner)
+    owner, between = named(frame), (is_short & ~is_apart).astype(np.int64)
     in_file = timeline.named(_in_file, *SPEAKING)
     reason = named(host.ancestor_where(_purposeful(timeline, in_file), inner))
     source = named(host.ancestor_where(in_file, inner))
@@ -252,6 +277,7 @@ def _sites(timeline: Timeline, gaps: IntArray, short: IntArray) -> list[GapSite]
             purpose=why,
             location=frame_location(table.strings.text(who)) if who >= 0 else Location(),
             share=min(time_ns / total, 1.0),
+            of_library=who >= 0 and is_others_frame(table.strings.text(who)),
         )
         for (who, why), time_ns in merged.items()
     ]

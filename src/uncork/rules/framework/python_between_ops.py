@@ -34,5 +34,6 @@ def python_between_ops(python: Ranks[OwnPython], ledgers: Ranks[StepLedger]) -> 
             Evidence("python_share", cost.share, "share", NOTABLE_SHARE),
             Evidence("python_function_share", top.share / whole if whole else 0.0, "share"),
         ),
+        advice=("less",) if top.of_library else ("move", "tensor"),
         params={"where": where(top.location) or "Python", "where_share": top.share / whole if whole else 0.0},
     )
