@@ -4,7 +4,8 @@ import re
 
 from uncork.frames import is_users
 
-# The order decides where a name fits several. Files first: a library says more than a name.
+# The order decides where a name fits several. Files first: a library says more than a name. An archive's own Python
+# takes it apart; what it reads from is called below it.
 _FILES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("collate", re.compile(r"torch/utils/data/_utils/collate\.py")),
     (
@@ -17,7 +18,7 @@ _FILES: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "decode",
         re.compile(
-            r"torchvision/io|PIL/\w*ImagePlugin|PIL/ImageFile|json/(decoder|__init__|scanner)|(^|/)(pickle|gzip|bz2|lzma)\.py"
+            r"torchvision/io|PIL/\w*ImagePlugin|PIL/ImageFile|json/(decoder|__init__|scanner)|(^|/)(pickle|gzip|bz2|lzma|tarfile|zipfile)\.py"
             r"|zstandard|lz4|soundfile|librosa|torchaudio|audioread|decord|(^|/)av/|imageio|tifffile|pydicom|nibabel"
             r"|(^|/)csv\.py|pandas/io|transformers/tokenization|(^|/)(sentencepiece|tiktoken|nltk|spacy)/"
         ),
@@ -26,7 +27,7 @@ _FILES: tuple[tuple[str, re.Pattern[str]], ...] = (
         "read",
         re.compile(
             r"h5py|lmdb|boto3|botocore|s3fs|fsspec|gcsfs|urllib|http/client|(^|/)requests/|aiohttp|smart_open|zarr"
-            r"|webdataset|netCDF4|rasterio|pyarrow|numpy/lib/(npyio|_npyio_impl|format|_format_impl)|(^|/)(socket|ssl|tarfile|zipfile)\.py"
+            r"|webdataset/(gopen|tariterators|cache)\.py|netCDF4|rasterio|pyarrow|numpy/lib/(npyio|_npyio_impl|format|_format_impl)|(^|/)(socket|ssl)\.py"
         ),
     ),
 )
