@@ -70,6 +70,7 @@ def backward(step):
 
 
 PROGRAMS = {
+    "little": 9 * [small],
     "silent": 8 * [small] + [silent, small],
     "silent_later": 12 * [small] + 2 * [silent] + [small],  # a first step may be too slow to count: one falls in deep
     "graph": 8 * [small] + [graph, small],

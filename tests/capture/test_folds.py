@@ -11,7 +11,7 @@ from tests.capture.runs import record
 from uncork.capture.cycle import Cycle
 from uncork.capture.steps import Action, StepFinder
 
-pytestmark = [pytest.mark.torch, pytest.mark.alone]
+pytestmark = pytest.mark.torch
 HERE = Path(__file__).parent
 FOLDS = str(HERE / "folds.py")
 SET_UP_NS = 300_000_000

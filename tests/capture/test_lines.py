@@ -31,7 +31,6 @@ for _ in range(80):
 """
 
 
-@pytest.mark.alone
 @pytest.mark.skipif(
     (3, 12, 0) <= sys.version_info < (3, 12, 5),
     reason="needs Python 3.11, or 3.12.5 and newer: torch's tracer loses calls on those between",

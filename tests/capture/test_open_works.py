@@ -76,7 +76,6 @@ def test_whatever_a_method_returns_reaches_the_program() -> None:
 
 
 @pytest.mark.torch
-@pytest.mark.alone
 @pytest.mark.parametrize(("how", "traces"), [("within", True), ("later", False)])
 def test_ranks_that_receive_ahead_are_recorded_without_traces(tmp_path: Path, how: str, *, traces: bool) -> None:
     """Rank 0 is owed two messages at the end of each step; the sum that it prints is as without the recorder."""

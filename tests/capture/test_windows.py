@@ -23,7 +23,7 @@ from uncork.measure import Rank
 from uncork.measure.module_memory import ModuleMemory, ModuleSizes
 from uncork.recording import Recording
 
-pytestmark = [pytest.mark.torch, pytest.mark.alone]
+pytestmark = pytest.mark.torch
 HERE = Path(__file__).parent
 PROGRAMS = str(HERE / "programs.py")
 TRAINING = str(HERE / "training.py")
@@ -146,6 +146,7 @@ def test_what_each_module_holds(recording: Recording) -> None:
     assert [found[f"Sequential.{part}"].activation_bytes for part in (1, 2, 3)] == [256, 512, 0]
 
 
+@pytest.mark.alone
 def test_times_of_steps_agree_with_the_trace(long_run: Run, recording: Recording) -> None:
     """The light window's own step times and its trace's step marks tell the same, to a tenth."""
     events = recording.events
@@ -357,6 +358,7 @@ def test_parts_of_two_models_have_different_names(tmp_path: Path) -> None:
     assert names["nn.Module: Judge.layers.0"] == 3
 
 
+@pytest.mark.alone
 def test_limit_of_time(tmp_path: Path) -> None:
     """``--for 6s`` interrupts the program as Ctrl-C would; the exit code is 0 because it was asked for."""
     run = record(tmp_path / "run", [PROGRAMS, "endless"], cwd=HERE, seconds=6)
