@@ -9,12 +9,30 @@ from tests.capture.sabotage_parts import PARTS
 
 pytestmark = pytest.mark.torch
 HERE = Path(__file__).parent
+BROKEN = f"""import sys
+def fail(*_, **__):
+    raise RuntimeError("injected")
+if "uncork.capture" in sys.modules:
+    from uncork.capture import hooks
+    {{}}
+sys.path.insert(0, {str(HERE)!r})
+from training import train
+train(3)
+"""
 
 
 @pytest.fixture(scope="module")
 def alone() -> str:
     """Return what the program prints without us."""
     return plain([str(HERE / "sabotage.py"), "none"], cwd=HERE).stdout
+
+
+@pytest.fixture(scope="module")
+def three_steps(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return what the program that breaks the recorder prints without one: there is nothing to break."""
+    program = tmp_path_factory.mktemp("alone") / "broken.py"
+    program.write_text(BROKEN.format("fail()"))
+    return plain([str(program)], cwd=program.parent).stdout
 
 
 @pytest.mark.parametrize("part", PARTS)
@@ -37,22 +55,12 @@ def test_program_does_not_notice(part: str, alone: str, tmp_path: Path) -> None:
         ("sys.modules['uncork.capture.recorder'] = None", "ModuleNotFoundError: import of uncork.capture.recorder"),
     ],
 )
-def test_a_recorder_that_cannot_begin_says_so(broken: str, said: str, tmp_path: Path) -> None:
+def test_a_recorder_that_cannot_begin_says_so(broken: str, said: str, three_steps: str, tmp_path: Path) -> None:
     """Where the hooks cannot be set, or only half of them, the program runs on; the fault and its place are told."""
     program = tmp_path / "broken.py"
-    program.write_text(f"""import sys
-def fail(*_, **__):
-    raise RuntimeError("injected")
-if "uncork.capture" in sys.modules:
-    from uncork.capture import hooks
-    {broken}
-sys.path.insert(0, {str(HERE)!r})
-from training import train
-train(3)
-""")
-    alone = plain([str(program)], cwd=tmp_path)
+    program.write_text(BROKEN.format(broken))
     watched = plain(["-m", "uncork", "run", "-o", str(tmp_path / "run"), str(program)], cwd=tmp_path)
-    assert (watched.stdout, watched.returncode) == (alone.stdout, 0)
-    assert alone.stdout.count("\n") == 4
+    assert (watched.stdout, watched.returncode) == (three_steps, 0)
+    assert three_steps.count("\n") == 4
     assert said in watched.stderr
     assert "never imported" not in watched.stderr
