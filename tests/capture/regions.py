@@ -3,6 +3,7 @@
 import gc
 import sys
 import time
+from pathlib import Path
 
 import torch
 from torch import nn
@@ -19,6 +20,17 @@ class Slow(torch.autograd.Function):
         while time.monotonic() < until:
             for _ in range(50):
                 x = (x * 1.0001 + 0.1).sin()
+        return x
+
+
+class Short(torch.autograd.Function):
+    """An operator written in Python that is over soon."""
+
+    @staticmethod
+    def forward(ctx, x):  # noqa: ARG004  # torch passes it
+        """Return what some small operators make of x."""
+        for _ in range(40):
+            x = (x * 1.0001 + 0.1).sin()
         return x
 
 
@@ -79,6 +91,17 @@ def operator():
     """Compute inside one operator that begins while somebody records, without a step."""
     wait_for_profiler()
     print(Slow.apply(torch.ones(64)).shape)
+
+
+def operators():
+    """Compute in such operators and beside them, without a step, until a deep trace is there, or a minute is over."""
+    x, until = torch.ones(64), time.monotonic() + 60
+    while time.monotonic() < until and not any(Path(sys.argv[2]).glob("rank*/deep.trace.json*")):
+        for _ in range(50):
+            x = Short.apply(x)
+            for _ in range(10):
+                x = (x * 1.0001 + 0.1).sin()
+    print("recorded" if time.monotonic() < until else "waited in vain")
 
 
 def module():

@@ -1,5 +1,6 @@
 """Regions that are open where a trace ends: no other trace begins before they close."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -159,6 +160,44 @@ def test_the_stack_shows_operators_where_no_trace_does(tmp_path: Path, file: str
     assert [left_open.holds_back(), left_open.holds_back()] == [holds, holds]
 
 
+class Slow:
+    """Stands for a function of autograd that the program wrote."""
+
+
+@pytest.mark.parametrize(
+    ("file", "called", "holds"),
+    [
+        ("torch/autograd/function.py", Slow, [True, False, False]),
+        ("torch/autograd/function.py", Slow(), [True, False, False]),
+        ("torch/_ops.py", SimpleNamespace(_schema=SimpleNamespace(name="Slow")), [True, False, False]),
+        ("torch/autograd/function.py", Region, [True, True, True]),
+        ("mine/function.py", Slow, [True, True, True]),
+    ],
+)
+def test_an_operator_has_closed_once_its_caller_is_off_the_stack(
+    tmp_path: Path, file: str, called: object, holds: list[bool]
+) -> None:
+    """The trace shows that "Slow" is open. Is it the one that torch's function calls, it is over when that has ended.
+
+    Another's end is never seen; nor is any seen from another thread.
+    """
+    path = tmp_path / "trace.json"
+    path.write_text(NEWER % ("cpu_op", "Slow", '"finished": false, '))
+    left_open, seen = LeftOpen(), []
+
+    def ends_inside() -> None:
+        left_open.add(path, torch_of("2.13.0"))
+        seen.append(left_open.holds_back())
+
+    name = "cls" if isinstance(called, type) else "self"
+    eval(compile(f"lambda {name}, do: do()", file, "eval"))(called, ends_inside)  # noqa: S307  # our own words
+    before = LeftOpen()
+    vars(before).update(vars(left_open))
+    with ThreadPoolExecutor(1) as other:
+        assert other.submit(before.holds_back).result()
+    assert [*seen, left_open.holds_back(), left_open.holds_back()] == holds
+
+
 @pytest.mark.parametrize("size", range(96, 112))
 def test_a_mark_may_lie_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     """The word is at 198 to 213, and the second piece ends at 192 to 222: most cut it."""
@@ -201,11 +240,19 @@ def test_a_decorator_s_region_is_a_new_one_with_each_call(tmp_path: Path) -> Non
 
 
 def test_an_operator_in_python_is_seen_once(tmp_path: Path) -> None:
-    """Nothing shows when it ends, so no second trace begins."""
+    """It lasts until the program ends, so no second trace begins."""
     run = record(tmp_path / "run", [PROGRAM, "operator"], cwd=HERE)
     assert (run.code, run.out) == (0, "torch.Size([64])\n")
     assert set(begun(run)) == {"light"}
     assert "region-left-open" in run.told(0)["notes"]
+
+
+def test_operators_in_python_that_end_hold_traces_back_no_longer(tmp_path: Path) -> None:
+    """Four fifths of the time are spent in short ones, so that windows of fixed time end inside; all are recorded."""
+    run = record(tmp_path / "run", [PROGRAM, "operators", str(tmp_path / "run")], cwd=HERE)
+    assert (run.code, run.out) == (0, "recorded\n"), run.err
+    assert {"light", "functions", "deep"} <= set(begun(run))
+    assert run.told(0)["notes"] == []
 
 
 def test_a_trace_that_ends_amid_a_collection_holds_nothing_back(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import json
 import os
 import re
 import sys
+import threading
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
@@ -50,19 +51,23 @@ class LeftOpen:
     def __init__(self) -> None:
         self._regions: list[weakref.ref[Any]] = []
         self._for_good = self._once = False
+        self._below: int | None = None
 
     def holds_back(self) -> bool:
         """Return whether another trace would be one too many here."""
         once, self._once = self._once, False
         self._regions = [region for region in self._regions if region() is not None]
-        return self._for_good or once or bool(self._regions)
+        if self._below == threading.get_ident() and not runs_below(sys._getframe(), OPERATORS):
+            self._below = None
+        return self._for_good or once or self._below is not None or bool(self._regions)
 
     def add(self, trace: Path, torch: Any) -> None:
         """Take in the regions that were open at the end of a trace.
 
         The object of a ``record_function`` is gone once its ``with`` has ended; a decorator's stays, but has another
-        record for each call. Nothing shows when any other region closes (an operator written in Python, a collective),
-        so that no trace begins after it; but the compiler's close before the next step does.
+        record for each call. An operator written in Python has closed once torch's function that called it has left
+        the thread's stack. Nothing shows when any other region closes (a collective, a kernel in Python), so that no
+        trace begins after it; but the compiler's close before the next step does.
 
         Args:
             trace: The file that torch wrote.
@@ -72,10 +77,13 @@ class LeftOpen:
         wanted = {as_written(name) for name in names_left_open(trace, marks)}
         found = [one for one in _alive(torch) if as_written(one.name) in wanted] if wanted else []
         self._regions += [weakref.ref(one.record) for one in found]
-        in_operator = marks.operators == "stack" and runs_below(sys._getframe(), OPERATORS)
-        if in_operator or wanted - {as_written(one.name) for one in found}:
+        unknown = wanted - {as_written(one.name) for one in found}
+        if unknown or (marks.operators == "stack" and runs_below(sys._getframe(), OPERATORS)):
             self._once = is_in_compiler(sys._getframe())
-            self._for_good = self._for_good or not self._once
+            if not self._once and marks.operators != "stack" and unknown <= set(_operators_below(sys._getframe())):
+                self._below = threading.get_ident()
+            else:
+                self._for_good = self._for_good or not self._once
 
     def add_all(self, torch: Any) -> None:
         """Take in every region of the program's, since a trace that was not written cannot tell which were open."""
@@ -130,6 +138,17 @@ def _alive(torch: Any) -> list[Any]:
     return [one for one in regions if getattr(one, "record", None) is not None]
 
 
+def _operators_below(frame: FrameType | None) -> Iterator[str]:
+    """Yield the names, as a trace may hold them, of the operators in Python that a stack's frames of torch called."""
+    while frame is not None:
+        if runs_in(frame, OPERATORS):
+            called = frame.f_locals.get("cls", frame.f_locals.get("self"))
+            kind = called if isinstance(called, type) else type(called)
+            schema = getattr(called, "_schema", None)
+            yield as_written(str(getattr(schema, "name", kind.__name__)))
+        frame = frame.f_back
+
+
 def is_in_compiler(frame: FrameType | None) -> bool:
     """Return whether torch.compile works, or runs what it compiled, on this stack: its regions last seconds."""
     return runs_below(frame, COMPILER)
@@ -137,6 +156,11 @@ def is_in_compiler(frame: FrameType | None) -> bool:
 
 def runs_below(frame: FrameType | None, paths: tuple[str, ...]) -> bool:
     """Return whether one of a stack's files has one of these parts of paths."""
-    while frame is not None and not any(path in frame.f_code.co_filename for path in paths):
+    while frame is not None and not runs_in(frame, paths):
         frame = frame.f_back
     return frame is not None
+
+
+def runs_in(frame: FrameType, paths: tuple[str, ...]) -> bool:
+    """Return whether a frame's file has one of these parts of paths."""
+    return any(path in frame.f_code.co_filename for path in paths)

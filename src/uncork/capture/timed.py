@@ -89,7 +89,6 @@ class TimedWindows:
     def _start(self) -> None:
         if self._recorder.orders.options.arm and not self._recorder.may_begin():
             return
-        self._recorder.schedule.held_since = None
         name = "light" if self._name == "look" else self._name
         self._open = begin_window(self._recorder, name)
         if not self._open:
@@ -97,6 +96,8 @@ class TimedWindows:
 
     def _stop(self) -> None:
         self._open = False
+        if self._name != "functions":
+            self._recorder.schedule.held_since = None
         events = end_window(self._recorder, EVENTS_LEAST if self._name in ("look", "light") else 0)
         if self._name in ("look", "light"):
             if events is None:
