@@ -22,11 +22,11 @@ help:
 demo: $(VENV)/.runs
 	$(BIN)/uncork demo
 
-# Tests marked `alone` run one by one; of all the others two files at a time.
+# Tests marked `alone` run one by one; of all the others three files at a time: they often wait.
 test: $(VENV)/.tests
 	@status=0; \
-	$(BIN)/python -m pytest -m "not alone" -n 2 --dist loadfile --no-loadscope-reorder || status=1; \
-	$(BIN)/python -m pytest -m alone || status=1; \
+	$(BIN)/python -m pytest -m "not alone" -n 3 --dist loadfile --no-loadscope-reorder || status=1; \
+	$(BIN)/python -m pytest -m alone $$(grep -rl --include='*.py' mark.alone tests) || status=1; \
 	exit $$status
 
 check: $(VENV)/.tests
