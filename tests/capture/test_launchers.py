@@ -78,6 +78,7 @@ def test_ranks_on_two_hosts_are_two_folders_and_one_report(tmp_path: Path) -> No
     for node in (0, 1):
         (tmp_path / f"host{node}").mkdir()
         inner = command(Path("run"), [str(HERE / "ddp.py")])
+        inner[2] = f"from uncork.capture import job; job.OTHER_RANKS_S = 3.0\n{inner[2]}"  # none comes from elsewhere
         argv = ["-m", "torch.distributed.run", "--nnodes", "2", "--node-rank", str(node), "--nproc-per-node", "1"]
         argv += ["--rdzv-id", "job", "--master-addr", "127.0.0.1", "--master-port", port, "--no-python", *inner]
         agents.append(
