@@ -26,6 +26,7 @@ from uncork.locale import catalogue, fill, named, of_the_time, say
 from uncork.records import dataclass
 from uncork.rules import rules
 from uncork.rules.headroom import spoken
+from uncork.rules.own_words import own_words
 from uncork.rules.page import page
 from uncork.schema import misfits
 
@@ -256,7 +257,10 @@ def finding_texts(finding: Finding, lang: str) -> Json:
         "worth": spoken(finding.params, lang),
         "because": fill(manual.because, params) + _behind(finding.params.get("behind"), lang),
         "advice": [
-            {name: fill(text, params) if name in _TEMPLATES else text for name, text in asdict(advice).items()}
+            {
+                name: own_words(fill(text, params), params.get("loader_of")) if name in _TEMPLATES else text
+                for name, text in asdict(advice).items()
+            }
             for advice in chosen
         ],
     }

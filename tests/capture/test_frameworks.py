@@ -58,3 +58,40 @@ def test_under_the_command_a_callback_leaves_the_recording_alone(package: str, t
     run = record(tmp_path / "run", [str(tmp_path / "ask.py")], cwd=tmp_path)
     assert (run.code, run.out) == (0, "None\n"), run.err
     assert not (tmp_path / "other").exists()
+
+
+KEEPS_ITS_ITERATOR = """
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+class Endless(DataLoader):
+    made = None
+
+    def __iter__(self):
+        self.made = self.made or self._get_iterator()
+        for _ in range(len(self)):
+            yield next(self.made)
+
+def fit(steps):
+    net = torch.nn.Linear(4, 2)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    data, others = TensorDataset(torch.randn(400, 4)), DataLoader(TensorDataset(torch.randn(6, 4)), 3)
+    for step, (x,) in enumerate(Endless(data, 10)):
+        net(x).sum().backward()
+        if step == 1:
+            list(others)
+        optimizer.step()
+"""
+
+
+def test_the_loader_that_a_framework_makes_is_known_with_the_framework(tmp_path: Path) -> None:
+    """Also where its iterator is made without the loader's ``__iter__``, and another loader was iterated since."""
+    (tmp_path / "skorch.py").write_text(KEEPS_ITS_ITERATOR)
+    (tmp_path / "train.py").write_text("from skorch import fit\nfit(40)\n")
+    run = record(tmp_path / "run", [str(tmp_path / "train.py")], cwd=tmp_path)
+    assert run.code == 0, run.err
+    told = run.told(0)
+    settings = told["settings"]
+    assert (settings["batch_size"], settings["batches"], settings["loader_of"]) == (10, 40, "skorch")
+    assert told["packages"]["own"] == {"skorch": str(tmp_path)}
+    assert told["faults"] == []

@@ -2,11 +2,13 @@
 
 import functools
 import os
+import sys
 import threading
 from typing import Any
 
 from uncork.capture import inside
 from uncork.capture.loader import InGet, clock, original_loop, time_fetchers, time_pickler, worker_loop
+from uncork.capture.packages import framework
 from uncork.capture.recorder import Recorder
 from uncork.capture.settings import of_loader
 from uncork.capture.spans import SpanWriter
@@ -26,28 +28,36 @@ def install(module: Any, recorder: Recorder) -> None:
 
     time_fetchers(_utils.fetch, writer, recorder.guard)
     time_pickler("loads", "deserialise", writer_in_get, recorder.guard)
+    _hook_made(module._BaseDataLoaderIter, recorder)
     _hook_next(module._BaseDataLoaderIter, recorder)
     _hook_start(module._MultiProcessingDataLoaderIter, _utils.worker, recorder)
     _hook_wait(module._MultiProcessingDataLoaderIter, recorder, in_get)
     _hook_pin(_utils.pin_memory, recorder)
-    _hook_iter(module.DataLoader, recorder)
 
 
-def _hook_iter(loader_class: Any, recorder: Recorder) -> None:
-    """Remember the loader whose settings the report shows: the one iterated last while steps are recorded."""
-    original = loader_class.__iter__
+def _hook_made(iterator: Any, recorder: Recorder) -> None:
+    """Remember the loader of each iterator, also of those that a framework makes and keeps by itself."""
+    original = iterator.__init__
 
     @functools.wraps(original)
-    def __iter__(self: Any) -> Any:  # noqa: N807
+    def __init__(self: Any, loader: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
         if not recorder.complete:
-            recorder.guard(lambda: note(self))
-        return original(self)
+            recorder.guard(lambda: note(self, loader))
+        original(self, loader, *args, **kwargs)
 
-    def note(loader: Any) -> None:
-        recorder.journal.seen["loader_now"] = of_loader(loader)
-        recorder.journal.seen.setdefault("loader", recorder.journal.seen["loader_now"])
+    def note(made: Any, loader: Any) -> None:
+        made._uncork_loader = {**of_loader(loader), "loader_of": framework(sys._getframe())}
+        _iterated(made, recorder)
 
-    loader_class.__iter__ = __iter__
+    iterator.__init__ = __init__
+
+
+def _iterated(iterator: Any, recorder: Recorder) -> None:
+    """Remember the loader whose settings the report shows: the one iterated last while steps are recorded."""
+    told, seen = getattr(iterator, "_uncork_loader", None), recorder.journal.seen
+    if told is not None and not recorder.complete:
+        seen["loader_now"] = told
+        seen.setdefault("loader", told)
 
 
 def _hook_next(iterator: Any, recorder: Recorder) -> None:
@@ -58,7 +68,7 @@ def _hook_next(iterator: Any, recorder: Recorder) -> None:
     def __next__(self: Any) -> Any:  # noqa: N807
         if recorder.broken:
             return original(self)
-        recorder.guard(entered)
+        recorder.guard(lambda: entered(self))
         if not recorder.spans.on:
             return original(self)
         ready = batches_ready(self)
@@ -68,9 +78,11 @@ def _hook_next(iterator: Any, recorder: Recorder) -> None:
         finally:
             recorder.guard(lambda: recorder.spans.add("next", begun_ns, clock(), ready))
 
-    def entered() -> None:
+    def entered(iterator: Any) -> None:
         # While no thread is known yet the main one's batches count; others fetch ahead for it.
         is_loop = threading.get_ident() in (recorder.thread, threading.main_thread().ident)
+        if is_loop:
+            _iterated(iterator, recorder)
         if is_loop and recorder.finder.rule != "mark" and recorder.is_ours():
             recorder.take(recorder.finder.fetch())
 

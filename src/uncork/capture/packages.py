@@ -6,10 +6,13 @@ There ``fastai/learner.py`` looks like the user's own, and the user's ``datasets
 import os
 import sysconfig
 from collections.abc import Mapping
+from types import FrameType
 from typing import Any
 
 from uncork.frames import is_installed, is_users
 
+FRAMEWORKS = frozenset(("fastai", "keras", "skorch", "transformers", "ultralytics"))
+"""Those that make the DataLoader themselves, from settings with names of their own (`uncork.rules.own_words`)."""
 KNOWN_ALWAYS = ("torch", "uncork")
 """Nobody's own, wherever they were built."""
 
@@ -34,6 +37,22 @@ def packages(modules: Mapping[str, Any]) -> dict[str, Any]:
         elif any(file.startswith(folder) for folder in folders):
             found["own"][name] = os.path.dirname(file.removesuffix("/__init__.py").removesuffix("\\__init__.py"))
     return {"installed": sorted(found["installed"]), "own": found["own"]}
+
+
+def framework(frame: FrameType | None) -> str:
+    """Return the framework whose loop runs, empty where the user's own code is the nearest that is not PyTorch's.
+
+    Args:
+        frame: The innermost frame.
+    """
+    while frame is not None:
+        name = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+        if name in FRAMEWORKS:
+            return name
+        if name not in KNOWN_ALWAYS and is_users(frame.f_code.co_filename):
+            return ""
+        frame = frame.f_back
+    return ""
 
 
 def _about(module: Any) -> dict[str, Any]:

@@ -143,20 +143,21 @@ def _devices(torch: Any) -> list[dict[str, Any]]:
 
 def of_loader(loader: Any) -> dict[str, Any]:
     """Return the settings of a DataLoader; it may be gone when they are written, since its iterator outlives it."""
+    asked, loader = loader, loader if hasattr(loader, "batch_sampler") else getattr(loader, "d", loader)  # fastai's
     found = {
-        name: getattr(loader, name, None)
+        name: getattr(asked, name, None)
         for name in ("num_workers", "batch_size", "pin_memory", "persistent_workers", "prefetch_factor", "drop_last")
     }
     if found["batch_size"] is None:
-        found["batch_size"] = getattr(loader.batch_sampler, "batch_size", None)
-    context = getattr(loader, "multiprocessing_context", None)
+        found["batch_size"] = getattr(getattr(loader, "batch_sampler", None), "batch_size", getattr(loader, "bs", None))
+    context = getattr(asked, "multiprocessing_context", None)
     if context is not None:
         found["start_method"] = context.get_start_method()
     try:
         found["batches"] = len(loader)
-    except TypeError:
+    except (TypeError, AttributeError):
         found["batches"] = None  # an iterable dataset has no length
-    dataset = loader.dataset
+    dataset = getattr(loader, "dataset", None)
     found["dataset"] = type(dataset).__name__
     reader = getattr(type(dataset), "__getitem__", None) or getattr(type(dataset), "__iter__", None)
     for name, function in (("dataset", reader), ("collate", getattr(loader, "collate_fn", None))):

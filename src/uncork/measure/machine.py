@@ -32,6 +32,7 @@ class Machine(Measurement):
         anomaly: Whether autograd's anomaly detection is on.
         dataset: Where the data set's class makes an item; nothing where it is not the user's.
         modelless: Whether `uncork run` watched the program and saw no module at work.
+        loader_of: The framework that makes the program's loader, or empty.
         host_bf16: The processor's instructions for bf16; None where the recording does not tell.
         tracer: Package that Python calls for every line (``bdb``), or empty.
     """
@@ -50,6 +51,7 @@ class Machine(Measurement):
     dataset: Location
     modelless: bool = False
     tracer: str = ""
+    loader_of: str = ""
     host_bf16: tuple[str, ...] | None = None
 
     @classmethod
@@ -74,6 +76,7 @@ class Machine(Measurement):
             dataset=_dataset(settings),
             modelless=recording.run is not None and "threads" in settings and "model" not in settings,
             tracer=str(settings.get("tracer") or ""),
+            loader_of=str(settings.get("loader_of") or ""),
             host_bf16=_words(recording.host.get("cpu_bf16")),
         )
 
@@ -94,6 +97,7 @@ class Machine(Measurement):
                 self.cores if self.num_workers == 0 else 2 * self.num_workers if self.num_workers else None
             ),
             "optimizer": self.optimizer if self.optimizer in _FUSED else "AdamW",
+            **({"loader_of": self.loader_of} if self.loader_of else {}),
         }
 
     def workers_for(
