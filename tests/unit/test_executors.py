@@ -72,6 +72,15 @@ def test_small_files_need_no_process(tmp_path: Path) -> None:
     assert set(Local(processes=3).map(process_of, small)) == {os.getpid()}
 
 
+def test_very_many_small_files_share_processes(tmp_path: Path) -> None:
+    """400 files of 4 ms each pay for two interpreters, whatever they hold; 399 do not."""
+    small = [tmp_path / f"{place}.json" for place in range(400)]
+    for path in small:
+        path.touch()
+    assert os.getpid() not in set(Local(processes=3).map(process_of, small))
+    assert set(Local(processes=3).map(process_of, small[1:])) == {os.getpid()}
+
+
 def test_a_killed_process_is_told(paths: list[Path]) -> None:
     """A process that the machine ends gives one line that says what to do."""
     with pytest.raises(UnreadableError, match="fewer of them at a time"):

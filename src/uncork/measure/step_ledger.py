@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -96,10 +97,14 @@ class StepLedger(Measurement):
 
     def mean_ns(self, *causes: str) -> int:
         """Return the mean time per step that goes to some causes together."""
-        rows = [place for place, cause in enumerate(self.causes) if cause in causes]
-        return int(self.ns[rows].sum(axis=0).mean()) if rows and self.ns.shape[1] else 0
+        steps = self.ns.shape[1]
+        return int(sum(self._sum_ns[one] for one in set(causes) if one in self._sum_ns) / steps) if steps else 0
 
-    @property
+    @cached_property
+    def _sum_ns(self) -> dict[str, int]:
+        return dict(zip(self.causes, self.ns.sum(axis=1).tolist(), strict=True))
+
+    @cached_property
     def mean_step_ns(self) -> int:
         """Return the mean wall time of a step without what is outside steady steps."""
         return int(self.step_ns.mean()) - self.mean_ns(*OUTSIDE) if len(self.step_ns) else 0

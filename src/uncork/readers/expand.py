@@ -76,7 +76,8 @@ def _is_beside(path: Path) -> bool:
         return False
     raw = path.read_bytes()
     try:
-        return isinstance(json.loads(raw), dict) and "traceEvents" not in raw.decode(json.detect_encoding(raw))
+        text = raw.decode(json.detect_encoding(raw))
+        return "traceEvents" not in text and isinstance(json.loads(text), dict)
     except (ValueError, RecursionError):
         return False
 
