@@ -90,6 +90,8 @@ class LoaderCode(Measurement):
             parts = [Part(*one) for one in parts_of_functions(rank.recording.functions)]
         if not parts:
             parts = _from_samples(samples)
+        if not parts and alone:
+            parts = _from_frames(rank.deep, bare=True)
         if not parts and not loads_nothing(rank):
             raise MissingEvidence("stacks")
         parts.sort(key=lambda part: (-part.share, part.file, part.line, part.stage))
@@ -122,8 +124,13 @@ class LoaderCode(Measurement):
         return Part(*key, stage or "", sums[key], calls[key])
 
 
-def _from_frames(timeline: Timeline) -> list[Part]:
-    """Return the loading time by the user's frames and by stage; empty where the trace has no frames of the user's."""
+def _from_frames(timeline: Timeline, *, bare: bool = False) -> list[Part]:
+    """Return the loading time by the user's frames and by stage; empty where the trace has no frames of the user's.
+
+    Args:
+        timeline: A recording with frames.
+        bare: Frames of PyTorch's own will do: nothing else may run there, as over tensors in memory.
+    """
     host, table = timeline.host, timeline.events
     places = next_calls(timeline)
     inside = under(timeline, places)
@@ -131,7 +138,7 @@ def _from_frames(timeline: Timeline) -> list[Part]:
     mine = inside & timeline.named(is_users_frame, Kind.PYTHON_FUNCTION)
     if not mine.any():
         mine = inside & timeline.named(_is_high_level, Kind.PYTHON_FUNCTION)
-    if not len(inner) or not mine.any():
+    if not len(inner) or not (mine.any() or (bare and (inside & host.of_kind(Kind.PYTHON_FUNCTION)).any())):
         return []
     staged = inside & timeline.named(_has_stage)
     owner, kind = host.ancestor_where(mine, inner), host.ancestor_where(staged, inner)
