@@ -19,6 +19,23 @@ export function writePlace(change: Record<string, string | undefined>): void {
   }
 }
 
+/** Brings a part of the page into sight, its begin above. */
+export function scrollTo(id: string): void {
+  document.getElementById(id)?.scrollIntoView();
+}
+
+/** Returns whether a key is pressed with another one that makes it the browser's. */
+export function isCombined(event: KeyboardEvent): boolean {
+  return event.ctrlKey || event.metaKey || event.altKey;
+}
+
+export type Listen = <K extends keyof HTMLElementEventMap>(kind: K, act: (event: HTMLElementEventMap[K]) => void) => void;
+
+/** Returns what listens to an element until a signal; what is heard may be kept from the browser. */
+export function listener(element: HTMLElement, signal: AbortSignal): Listen {
+  return (kind, act) => element.addEventListener(kind, act, { signal, passive: false });
+}
+
 /** Puts a text on the clipboard; returns whether that was allowed. */
 export async function copy(text: string): Promise<boolean> {
   try {

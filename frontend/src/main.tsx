@@ -4,9 +4,9 @@ import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { type Block, embedded, gunzip, unpack } from './decode.ts';
 import { type Flame, type FlameMeta, readFlame } from './flame/layout.ts';
 import { FlameView } from './flame/view.tsx';
-import { copy, readPlace, writePlace } from './link.ts';
+import { copy, isCombined, readPlace, scrollTo, writePlace } from './link.ts';
 import type { Language, PageData } from './page.ts';
-import { CopyButton, Empty } from './parts.tsx';
+import { Choice, CopyButton, Empty } from './parts.tsx';
 import { say, shorten, speak } from './text.ts';
 import { TimelineView } from './timeline/view.tsx';
 import { type TimelineMeta, type Trace, readTrace } from './trace.ts';
@@ -55,7 +55,7 @@ function App({ page }: { page: PageData }) {
   const showInTimeline = (target: GoTo) => {
     setGoTo(target);
     open('timeline');
-    document.getElementById('views')?.scrollIntoView({ block: 'start' });
+    scrollTo('views');
   };
 
   useEffect(() => {
@@ -78,7 +78,7 @@ function App({ page }: { page: PageData }) {
     // A link leads to its place; whoever loads the page anew stays where they were.
     const [visit] = performance.getEntriesByType('navigation') as PerformanceNavigationTiming[];
     const { view, from, event } = readPlace();
-    if (page.view || ((view || from || event) && visit?.type === 'navigate')) document.getElementById('views')?.scrollIntoView({ block: 'start' });
+    if (page.view || ((view || from || event) && visit?.type === 'navigate')) scrollTo('views');
   }, []);
 
   useEffect(() => {
@@ -92,13 +92,13 @@ function App({ page }: { page: PageData }) {
     if (wanted !== null && wanted !== shownRank.current && page.shown_ranks.includes(wanted)) showRank(wanted);
     if (view !== 'memory') return showInTimeline({ finding });
     open('memory');
-    document.getElementById('views')?.scrollIntoView({ block: 'start' });
+    scrollTo('views');
   };
   useEffect(() => connectHead({ setLanguage, setDark, showFinding }), []);
 
   useEffect(() => {
     const key = (event: KeyboardEvent) => {
-      if (isTyping(event) || event.ctrlKey || event.metaKey || event.altKey) return;
+      if (isTyping(event) || isCombined(event)) return;
       const number = Number(event.key);
       if (number >= 1 && number <= TABS.length) open(TABS[number - 1]);
       else if (event.key === '?') setHelp(shown => !shown);
@@ -179,12 +179,12 @@ function Tabs({ tab, open, help, command, without }: { tab: Tab; open: (tab: Tab
     <nav class="tabs">
       <div role="tablist" aria-label={say('page.views')} onKeyDown={move}>
         {TABS.map(one => (
-          <button type="button" role="tab" id={`tab-${one}`} class={without.has(one) ? 'without' : ''} title={without.has(one) ? say('page.not_measured') : undefined} aria-selected={tab === one} aria-controls="panel" tabIndex={tab === one ? 0 : -1} onClick={() => open(one)}>{say(`page.tab.${one}`)}</button>
+          <button role="tab" id={`tab-${one}`} class={without.has(one) ? 'without' : ''} title={without.has(one) ? say('page.not_measured') : undefined} aria-selected={tab === one} aria-controls="panel" tabIndex={tab === one ? 0 : -1} onClick={() => open(one)}>{say(`page.tab.${one}`)}</button>
         ))}
       </div>
       <CopyButton text={() => location.href} label={say('page.copy_link')} />
       {command && <CopyButton text={() => `${command} --at '${location.hash.slice(1)}'`} label={say('page.command')} />}
-      <button type="button" class="small" onClick={help} aria-label={say('page.help')}>?</button>
+      <button class="small" onClick={help} aria-label={say('page.help')}>?</button>
     </nav>
   );
 }
@@ -194,12 +194,10 @@ function RankChoice({ ranks, leftOut, rank, choose }: { ranks: number[]; leftOut
   const meaning = (index: number) => say(index === 0 ? 'page.rank.most' : index === ranks.length - 1 ? 'page.rank.least' : 'page.rank.median');
   return (
     <p class="rank muted">
-      <label class="choice">
-        {say('page.one_rank')}{' '}
-        <select value={String(rank)} onChange={event => choose(Number(event.currentTarget.value))}>
-          {ranks.map((one, index) => <option value={String(one)} selected={one === rank}>{`${say('page.ranks.rank', { rank: one })}${ranks.length > 1 ? ` · ${meaning(index)}` : ''}`}</option>)}
-        </select>
-      </label>
+      <Choice
+        alone label={say('page.one_rank')} value={String(rank)} set={value => choose(Number(value))}
+        options={ranks.map((one, index) => [String(one), `${say('page.ranks.rank', { rank: one })}${ranks.length > 1 ? ` · ${meaning(index)}` : ''}`])}
+      />
       {leftOut.length > 0 && ` ${say('page.ranks.left_out', { ranks: leftOut.join(', ') })}`}
     </p>
   );
@@ -259,7 +257,7 @@ function connectHead({ setLanguage, setDark, showFinding }: HeadActions): () => 
     } else if (act === 'copy') {
       const text = button.parentElement?.querySelector('code')?.textContent ?? '';
       if (await copy(text)) flash(button);
-    } else if (act === 'charts') document.getElementById('views')?.scrollIntoView({ block: 'start' });
+    } else if (act === 'charts') scrollTo('views');
     else if (act === 'evidence') showFinding(Number(button.dataset.finding), button.dataset.view ?? '');
   };
   document.addEventListener('click', click);

@@ -2,7 +2,8 @@
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import { copy } from './link.ts';
-import { say } from './text.ts';
+import type { Value } from './page.ts';
+import { quantity, say } from './text.ts';
 
 /** A button that copies a text and says that it did. */
 export function CopyButton({ text, label }: { text: () => string; label: string }) {
@@ -11,7 +12,7 @@ export function CopyButton({ text, label }: { text: () => string; label: string 
     setDone(await copy(text()));
     setTimeout(() => setDone(false), 1500);
   };
-  return <button type="button" class="small" onClick={click} aria-live="polite">{done ? say('page.copied') : label}</button>;
+  return <button class="small" onClick={click} aria-live="polite">{done ? say('page.copied') : label}</button>;
 }
 
 /** A button that saves what a canvas shows as a picture. */
@@ -24,7 +25,7 @@ export function SavePng({ canvas, name }: { canvas: () => HTMLCanvasElement | nu
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
   });
-  return <button type="button" class="small" onClick={save}>{say('page.save_png')}</button>;
+  return <button class="small" onClick={save}>{say('page.save_png')}</button>;
 }
 
 /** Three sentences on how a view is read, folded away. */
@@ -34,6 +35,42 @@ export function HowToRead({ view }: { view: string }) {
       <summary>{say('page.how')}</summary>
       <p>{say(`page.how.${view}`)}</p>
     </details>
+  );
+}
+
+/** A label with its value, in a list of such. */
+export function Fact({ label, value, copied }: { label: string; value: string; copied?: boolean }) {
+  return (
+    <div>
+      <dt>{label}</dt>
+      <dd><bdi>{value}</bdi>{copied && <CopyButton text={() => value} label={say('page.copy')} />}</dd>
+    </div>
+  );
+}
+
+/** Returns a plain value as people read it. */
+export function figure(name: string, value: Value): string {
+  if (value === null) return say('page.not_measured');
+  return typeof value === 'boolean' ? say(value ? 'page.yes' : 'page.no') : quantity(name, value);
+}
+
+type ChoiceProps = { label: string; value: string; set: (value: string) => void; options: [string, string][]; alone?: boolean };
+
+/** A square of a colour, hatched for idle time. */
+export function Swatch({ colour, idle }: { colour: string; idle?: boolean }) {
+  return <i class={`swatch${idle ? ' idle' : ''}`} style={{ background: colour }} />;
+}
+
+/** One of several, in a list that folds out; nothing where there is only one, unless it is wanted alone too. */
+export function Choice({ label, value, set, options, alone }: ChoiceProps) {
+  if (options.length < 2 && !alone) return null;
+  return (
+    <label class="choice">
+      {label}{' '}
+      <select value={value} onChange={event => set(event.currentTarget.value)}>
+        {options.map(([id, text]) => <option value={id} selected={id === value}>{text}</option>)}
+      </select>
+    </label>
   );
 }
 
@@ -50,6 +87,11 @@ export function Tip({ tip }: { tip: TipContent | null }) {
       {tip.lines.map(line => <div>{line}</div>)}
     </div>
   );
+}
+
+/** A part of a view under its title. */
+export function Titled({ title, children }: { title: string; children?: ComponentChildren }) {
+  return <section class="block"><h3>{title}</h3>{children}</section>;
 }
 
 /** What stands where a view has nothing to show, and why. */

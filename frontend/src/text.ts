@@ -22,6 +22,16 @@ export function has(key: string): boolean {
   return key in texts;
 }
 
+/** Returns a text of the catalogue, or what stands for one that is not there. */
+export function sayOr(key: string, other: string): string {
+  return has(key) ? say(key) : other;
+}
+
+/** Returns the name of a field without its unit, in words: what is shown of one that the catalogue does not know. */
+export function asWords(name: string): string {
+  return name.replace(/_(ns|bytes|share|flop)$/, '').replaceAll('_', ' ');
+}
+
 let shortNames = new Map<string, string>();
 
 /** Sets the names that `shortName` knows: kernels without what the compiler added. */

@@ -1,7 +1,7 @@
 // Colours: one meaning everywhere, shared with Python through palette.json. Each class of causes has one hue of
 // Okabe and Ito's palette; colour is never the only carrier (lanes, labels, hatching for idle time).
 
-import palette from '../../src/uncork/render/palette.json';
+import { fills, idle, ink } from '../../src/uncork/render/palette.json';
 
 export type Theme = {
   dark: boolean;
@@ -19,14 +19,14 @@ const DARK: Theme = {
 };
 
 /** Category or cause of the ledger → fill; dark ink on all of them. */
-export const FILLS: Record<string, string> = palette.fills;
+export const FILLS: Record<string, string> = fills;
 
 /** Causes of the ledger in which the device does nothing: drawn hatched. */
-export const IDLE = new Set(palette.idle);
+export const IDLE = new Set(idle);
 
 /** Returns the fill of a category. */
 export function fillOf(category: string): string {
-  return FILLS[category] ?? palette.fills.unknown;
+  return FILLS[category] ?? fills.unknown;
 }
 
 /** Returns the theme that is on. */
@@ -44,7 +44,7 @@ export function shadeOf(category: string, name: string): string {
   return `rgb(${channel(1)},${channel(3)},${channel(5)})`;
 }
 
-export const ON_FILL = palette.ink;
+export const ON_FILL = ink;
 
 /** Returns a hatch of a colour: idle time looks like nothing, but says why. */
 export function hatch(ctx: CanvasRenderingContext2D, colour: string, back: string): CanvasPattern | string {

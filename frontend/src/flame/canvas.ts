@@ -1,5 +1,6 @@
 // The flame graph on its canvas.
 import { FONT, drawRow, firstEndingAfter } from '../lanes.ts';
+import { isCombined, listener } from '../link.ts';
 import { ON_FILL, shadeOf, theme } from '../theme.ts';
 import { type Flame, type Icicle, type Tree, layOutFlame, shownName } from './layout.ts';
 import { shortName } from '../text.ts';
@@ -160,11 +161,11 @@ export class FlameCanvas {
 /** Connects a flame graph with pointer and keys; returns what disconnects it. */
 export function connectFlame(view: FlameCanvas): () => void {
   const stop = new AbortController();
-  const { signal } = stop;
   const { canvas } = view;
+  const on = listener(canvas, stop.signal);
   const observer = new ResizeObserver(() => view.resize());
   observer.observe(canvas);
-  canvas.addEventListener('pointermove', event => {
+  on('pointermove', event => {
     const node = view.hit(event.offsetX, event.offsetY);
     view.on.hover(node, event.clientX, event.clientY);
     if (node !== view.hovered) {
@@ -172,18 +173,18 @@ export function connectFlame(view: FlameCanvas): () => void {
       canvas.style.cursor = node === null ? 'default' : 'pointer';
       view.redraw();
     }
-  }, { signal });
-  canvas.addEventListener('pointerleave', () => {
+  });
+  on('pointerleave', () => {
     view.hovered = null;
     view.on.hover(null, 0, 0);
     view.redraw();
-  }, { signal });
-  canvas.addEventListener('click', event => {
+  });
+  on('click', event => {
     const node = view.hit(event.offsetX, event.offsetY);
     view.select(node);
     view.zoomTo(node);
-  }, { signal });
-  canvas.addEventListener('wheel', event => {
+  });
+  on('wheel', event => {
     if (event.ctrlKey || event.metaKey) {
       event.preventDefault();
       const share = event.offsetX / canvas.clientWidth;
@@ -193,11 +194,11 @@ export function connectFlame(view: FlameCanvas): () => void {
       view.to = Math.min(view.whole, middle + (view.to - middle) * factor);
       view.redraw();
     } else if (view.scrollBy(event.deltaY)) event.preventDefault();
-  }, { passive: false, signal });
-  canvas.addEventListener('keydown', event => {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
+  });
+  on('keydown', event => {
+    if (isCombined(event)) return;
     if (move(view, event.key)) event.preventDefault();
-  }, { signal });
+  });
   return () => {
     stop.abort();
     observer.disconnect();

@@ -1,7 +1,7 @@
 // The flame graph with its choices, call-outs and details.
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { readPlace, writePlace } from '../link.ts';
-import { CopyButton, Empty, HowToRead, SavePng, Tip, type TipContent } from '../parts.tsx';
+import { Choice, Empty, Fact, HowToRead, SavePng, Tip, type TipContent } from '../parts.tsx';
 import { onPrint } from '../theme.ts';
 import { bytes, count, duration, say, share, told } from '../text.ts';
 import { FlameCanvas, connectFlame } from './canvas.ts';
@@ -85,7 +85,7 @@ export function FlameView({ flame, inTimeline, showInTimeline, stamp }: Props) {
         <div class="sentences">
           {flame.meta.deep && <p class="muted">{say('page.flame.deep')}</p>}
           {callouts.map(({ node, message }) => (
-            <p>{told(message)} <button type="button" class="link" onClick={() => { view.current?.select(node); view.current?.zoomTo(null); }}>{say('page.show')}</button></p>
+            <p>{told(message)} <button class="link" onClick={() => { view.current?.select(node); view.current?.zoomTo(null); }}>{say('page.show')}</button></p>
           ))}
         </div>
       )}
@@ -96,15 +96,13 @@ export function FlameView({ flame, inTimeline, showInTimeline, stamp }: Props) {
           <section>
             <h3><bdi>{shownName(flame.meta.names[tree.name[selected]])}</bdi></h3>
             <dl>
-              {flame.meta.places[tree.place[selected]] && (
-                <div><dt>{say('column.place')}</dt><dd><bdi>{flame.meta.places[tree.place[selected]]}</bdi><CopyButton text={() => flame.meta.places[tree.place[selected]]} label={say('page.copy')} /></dd></div>
-              )}
+              {flame.meta.places[tree.place[selected]] && <Fact label={say('column.place')} value={flame.meta.places[tree.place[selected]]} copied />}
               <div><dt>{say('column.total')}</dt><dd>{spell(total[selected])} · {share(total[selected] / whole)}</dd></div>
               <div><dt>{say('column.self')}</dt><dd>{spell(tree.own[shown][selected])} · {share(tree.own[shown][selected] / whole)}</dd></div>
               <div><dt>{say('column.calls')}</dt><dd>{count(tree.calls[selected])}</dd></div>
             </dl>
             {inTimeline?.has(flame.meta.names[tree.name[selected]])
-              ? <p><button type="button" class="small" onClick={() => showInTimeline(flame.meta.names[tree.name[selected]])}>{say('page.in_timeline')}</button></p>
+              ? <p><button class="small" onClick={() => showInTimeline(flame.meta.names[tree.name[selected]])}>{say('page.in_timeline')}</button></p>
               : <p class="muted">{say('page.flame.not_in_timeline')}</p>}
           </section>
         )}
@@ -122,16 +120,4 @@ function rootsTotal(parent: Int32Array, total: Float64Array): number {
 function some(values: ArrayLike<number>): boolean {
   for (let i = 0; i < values.length; i++) if (values[i] > 0) return true;
   return false;
-}
-
-function Choice({ label, value, set, options }: { label: string; value: string; set: (value: string) => void; options: [string, string][] }) {
-  if (options.length < 2) return null;
-  return (
-    <label class="choice">
-      {label}{' '}
-      <select value={value} onChange={event => set(event.currentTarget.value)}>
-        {options.map(([id, text]) => <option value={id} selected={id === value}>{text}</option>)}
-      </select>
-    </label>
-  );
 }

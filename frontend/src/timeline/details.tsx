@@ -1,6 +1,6 @@
 // The pane below the timeline: one event, or a measured stretch.
 import { useMemo } from 'preact/hooks';
-import { CopyButton } from '../parts.tsx';
+import { CopyButton, Fact } from '../parts.tsx';
 import { bytes, count, duration, say, share, shortName, told } from '../text.ts';
 import { type Statistics, type Trace, launchOf, launchedBy, placeOf } from '../trace.ts';
 import type { Span } from './canvas.ts';
@@ -41,20 +41,11 @@ export function EventDetails({ trace, event, select }: { trace: Trace; event: nu
   );
 }
 
-function Fact({ label, value, copied }: { label: string; value: string; copied?: boolean }) {
-  return (
-    <div>
-      <dt>{label}</dt>
-      <dd><bdi>{value}</bdi>{copied && <CopyButton text={() => value} label={say('page.copy')} />}</dd>
-    </div>
-  );
-}
-
 function Linked({ label, trace, event, select, extra }: { label: string; trace: Trace; event: number; select: (event: number) => void; extra: string }) {
   return (
     <div>
       <dt>{label}</dt>
-      <dd><button type="button" class="link" onClick={() => select(event)}><bdi>{shortName(trace.meta.names[trace.name[event]])}</bdi></button> {extra}</dd>
+      <dd><button class="link" onClick={() => select(event)}><bdi>{shortName(trace.meta.names[trace.name[event]])}</bdi></button> {extra}</dd>
     </div>
   );
 }
@@ -80,7 +71,7 @@ export function SpanDetails({ trace, span, pick, zoom }: { trace: Trace; span: S
     <section class="span">
       <h3>
         {say('page.span.title', { span_ns: length, from_ns: span.from })}{' '}
-        <button type="button" class="small" onClick={zoom}>{say('page.span.zoom')}</button>
+        <button class="small" onClick={zoom}>{say('page.span.zoom')}</button>
         <CopyButton text={rows} label="CSV" />
       </h3>
       <p class="figures">
@@ -99,7 +90,7 @@ export function SpanDetails({ trace, span, pick, zoom }: { trace: Trace; span: S
           <tbody>
             {names.map(one => (
               <tr key={one.name}>
-                <td><button type="button" class="link" title={trace.meta.names[one.name]} onClick={() => pick(one.name)}><bdi>{shortName(trace.meta.names[one.name])}</bdi></button></td>
+                <td><button class="link" title={trace.meta.names[one.name]} onClick={() => pick(one.name)}><bdi>{shortName(trace.meta.names[one.name])}</bdi></button></td>
                 <td class="n">{count(one.count)}</td>
                 {[one.sum, one.mean, one.min, one.p50, one.p99, one.max].map(value => <td class="n">{duration(value)}</td>)}
               </tr>

@@ -1,5 +1,6 @@
 // Mouse, wheel and keys on the timeline.
 import { firstEndingAfter } from '../lanes.ts';
+import { type Listen, isCombined, listener } from '../link.ts';
 import { launchOf, launchedBy, placeOf } from '../trace.ts';
 import type { TimelineCanvas } from './canvas.ts';
 import { LABELS, OVERVIEW, RULER, keyOf } from './layout.ts';
@@ -11,29 +12,29 @@ type Drag = { x: number; y: number; from: number; to: number; scroll: number; ki
 /** Connects a canvas with pointer and keyboard; returns what disconnects it. */
 export function connect(view: TimelineCanvas): () => void {
   const stop = new AbortController();
-  const { signal } = stop;
   const observer = new ResizeObserver(() => view.resize());
   observer.observe(view.canvas);
-  pointers(view, signal);
-  wheel(view, signal);
-  keys(view, signal);
+  const on = listener(view.canvas, stop.signal);
+  pointers(view, on);
+  wheel(view, on);
+  keys(view, on);
   return () => {
     stop.abort();
     observer.disconnect();
   };
 }
 
-function pointers(view: TimelineCanvas, signal: AbortSignal): void {
+function pointers(view: TimelineCanvas, on: Listen): void {
   const { canvas } = view;
   let drag: Drag | null = null;
-  canvas.addEventListener('pointerdown', event => {
+  on('pointerdown', event => {
     const { offsetX: x, offsetY: y } = event;
     const kind = y < OVERVIEW ? 'overview' : event.shiftKey ? 'measure' : 'pan';
     drag = { x, y, from: view.from, to: view.to, scroll: view.scroll, kind, moved: false, anchor: snapped(view, x, y) };
     canvas.setPointerCapture(event.pointerId);
     canvas.focus({ preventScroll: true });
-  }, { signal });
-  canvas.addEventListener('pointermove', event => {
+  });
+  on('pointermove', event => {
     const { offsetX: x, offsetY: y } = event;
     if (!drag) {
       const hit = view.hit(x, y);
@@ -46,22 +47,22 @@ function pointers(view: TimelineCanvas, signal: AbortSignal): void {
     }
     drag.moved ||= Math.abs(x - drag.x) + Math.abs(y - drag.y) > 3;
     if (drag.moved) follow(view, drag, x, y);
-  }, { signal });
-  canvas.addEventListener('pointerup', event => {
+  });
+  on('pointerup', event => {
     if (drag?.kind === 'overview' && !drag.moved) follow(view, drag, event.offsetX, event.offsetY);
     else if (drag && !drag.moved) click(view, event.offsetX, event.offsetY);
     else if (drag?.kind === 'measure') view.on.measured(view.measure);
     drag = null;
-  }, { signal });
-  canvas.addEventListener('pointerleave', () => {
+  });
+  on('pointerleave', () => {
     view.hovered = null;
     view.on.hover(null, 0, 0);
     view.redraw();
-  }, { signal });
-  canvas.addEventListener('dblclick', event => {
+  });
+  on('dblclick', event => {
     const hit = view.hit(event.offsetX, event.offsetY);
     if (hit && 'event' in hit) fit(view, hit.event);
-  }, { signal });
+  });
 }
 
 function follow(view: TimelineCanvas, drag: Drag, x: number, y: number): void {
@@ -134,8 +135,8 @@ function fit(view: TimelineCanvas, event: number): void {
   view.show(start[event] - margin, start[event] + dur[event] + margin);
 }
 
-function wheel(view: TimelineCanvas, signal: AbortSignal): void {
-  view.canvas.addEventListener('wheel', event => {
+function wheel(view: TimelineCanvas, on: Listen): void {
+  on('wheel', event => {
     if (event.ctrlKey || event.metaKey || event.offsetY < OVERVIEW + RULER) {
       event.preventDefault();
       view.zoom(Math.exp(event.deltaY * 0.003), event.offsetX);
@@ -143,10 +144,10 @@ function wheel(view: TimelineCanvas, signal: AbortSignal): void {
       event.preventDefault();
       view.pan((event.deltaX || event.deltaY) / 900);
     } else if (view.scrollTo(view.scroll + event.deltaY)) event.preventDefault();
-  }, { passive: false, signal });
+  });
 }
 
-function keys(view: TimelineCanvas, signal: AbortSignal): void {
+function keys(view: TimelineCanvas, on: Listen): void {
   const held = new Set<string>();
   let last = 0;
   const move = (now: number) => {
@@ -160,8 +161,8 @@ function keys(view: TimelineCanvas, signal: AbortSignal): void {
     if (held.has('d')) view.pan(elapsed * 0.0012);
     requestAnimationFrame(move);
   };
-  view.canvas.addEventListener('keydown', event => {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
+  on('keydown', event => {
+    if (isCombined(event)) return;
     const key = event.key.toLowerCase();
     if ('wasd'.includes(key)) {
       if (!held.size) {
@@ -171,9 +172,9 @@ function keys(view: TimelineCanvas, signal: AbortSignal): void {
       held.add(key);
     } else if (!command(view, event.key)) return;
     event.preventDefault();
-  }, { signal });
-  view.canvas.addEventListener('keyup', event => held.delete(event.key.toLowerCase()), { signal });
-  view.canvas.addEventListener('blur', () => held.clear(), { signal });
+  });
+  on('keyup', event => held.delete(event.key.toLowerCase()));
+  on('blur', () => held.clear());
 }
 
 /** Does what a key asks for; returns whether it asked for anything. */

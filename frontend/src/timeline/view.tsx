@@ -1,6 +1,6 @@
 // The timeline with its search box, its sentences, and the pane of details below.
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { readPlace, writePlace } from '../link.ts';
+import { isCombined, readPlace, writePlace } from '../link.ts';
 import type { FindingMatch } from '../page.ts';
 import { HowToRead, SavePng, Tip, type TipContent } from '../parts.tsx';
 import { onPrint } from '../theme.ts';
@@ -74,7 +74,7 @@ export function TimelineView({ trace, matches, titles, goTo, stamp, more }: Prop
 
   useEffect(() => {
     const key = (event: KeyboardEvent) => {
-      if (event.target instanceof HTMLInputElement || event.ctrlKey || event.metaKey || event.altKey) return;
+      if (event.target instanceof HTMLInputElement || isCombined(event)) return;
       if (event.key === '/') {
         event.preventDefault();
         search.current?.focus();
@@ -162,14 +162,14 @@ function Sentences({ trace, show, select }: { trace: Trace; show: (from: number,
     <div class="sentences">
       {patterns.map(({ message, from_ns, to_ns }) => (
         <p>
-          {told(message)} <button type="button" class="link" onClick={() => show(from_ns, to_ns)}>{say('page.show')}</button>
+          {told(message)} <button class="link" onClick={() => show(from_ns, to_ns)}>{say('page.show')}</button>
         </p>
       ))}
       {longest.length > 0 && (
         <p>
           {say('page.timeline.longest')}{' '}
           {longest.map((event, index) => (
-            <button type="button" class="link" title={names[trace.name[event]]} onClick={() => select(event)}>
+            <button class="link" title={names[trace.name[event]]} onClick={() => select(event)}>
               <b class="number">{index + 1}</b> {short(shortName(names[trace.name[event]]), 46)} · {duration(trace.dur[event])}
             </button>
           ))}

@@ -1,7 +1,7 @@
 // About this run: what was recorded and what was not, the observer's cost, and what the words mean.
 import type { PageData } from '../page.ts';
-import { HowToRead } from '../parts.tsx';
-import { quantity, say, told } from '../text.ts';
+import { Fact, HowToRead, figure } from '../parts.tsx';
+import { say, told } from '../text.ts';
 
 export function AboutView({ about }: { about: PageData['about'] }) {
   return (
@@ -12,10 +12,7 @@ export function AboutView({ about }: { about: PageData['about'] }) {
           <h3>{told(title)}</h3>
           <dl>
             {facts.map(({ label, value }) => (
-              <div>
-                <dt>{told(label)}</dt>
-                <dd><bdi>{value === null ? say('page.not_measured') : typeof value === 'object' ? told(value) : typeof value === 'boolean' ? say(value ? 'page.yes' : 'page.no') : quantity(label.id, value)}</bdi></dd>
-              </div>
+              <Fact label={told(label)} value={value !== null && typeof value === 'object' ? told(value) : figure(label.id, value)} />
             ))}
           </dl>
         </section>

@@ -1,21 +1,18 @@
 // Two reports beside each other: what the difference is made of. What got slower stands right, what got faster left.
 import type { CompareData, Language } from '../page.ts';
-import { Empty, HowToRead } from '../parts.tsx';
-import { duration, has, say } from '../text.ts';
+import { Empty, HowToRead, Titled } from '../parts.tsx';
+import { duration, say, sayOr } from '../text.ts';
 import { Grid } from './grid.tsx';
 
 type Change = CompareData['ledger'][number];
 
 export function CompareView({ data, language }: { data: CompareData | null; language: Language }) {
   if (!data) return <Empty>{say('page.compare.empty')}</Empty>;
-  const name = (one: Change) => (has(`cause.${one.name}`) ? say(`cause.${one.name}`) : one.name);
+  const name = (one: Change) => sayOr(`cause.${one.name}`, one.name);
   return (
     <div class="compare">
       <div class="bar"><HowToRead view="compare" /></div>
-      <section class="block">
-        <h3>{data.sentence[language]}</h3>
-        <p class="muted">{data.notes[language]}</p>
-      </section>
+      <Titled title={data.sentence[language]}><p class="muted">{data.notes[language]}</p></Titled>
       {data.ledger.length > 0 && <Diverging title={say('compare.ledger')} changes={data.ledger.slice(0, 14)} name={name} />}
       <section class="block apart">
         {(['gone', 'new', 'kept'] as const).map(kind => data.findings[kind][language].length > 0 && (
@@ -23,10 +20,9 @@ export function CompareView({ data, language }: { data: CompareData | null; lang
         ))}
       </section>
       {data.operators.length > 0 && (
-        <section class="block">
-          <h3>{say('compare.operators')}</h3>
+        <Titled title={say('compare.operators')}>
           <Grid id="operators" sortBy="change_ns" columns={['name', 'before_ns', 'after_ns', 'change_ns']} rows={data.operators.map(one => [one.name, one.before_ns, one.after_ns, one.after_ns - one.before_ns])} />
-        </section>
+        </Titled>
       )}
     </div>
   );

@@ -1,8 +1,8 @@
 // A table of any length: only the rows in sight are in the document; sorts by any column, filters, groups, copies.
 import { useMemo, useRef, useState } from 'preact/hooks';
 import type { Value } from '../page.ts';
-import { CopyButton } from '../parts.tsx';
-import { has, quantity, say, shortName } from '../text.ts';
+import { Choice, CopyButton } from '../parts.tsx';
+import { asWords, quantity, say, sayOr, shortName } from '../text.ts';
 
 const ROW = 27;
 const ROWS_AROUND = 8;
@@ -64,13 +64,7 @@ export function Grid({ id, columns, rows, marks = {}, groups = [], pick, pickLab
           />
         )}
         {groups.length > 0 && (
-          <label class="choice">
-            {say('page.group_by')}{' '}
-            <select value={group} onChange={event => setGroup(event.currentTarget.value)}>
-              <option value="">{say('page.group_by.none')}</option>
-              {groups.map(one => <option value={one}>{heading(one)}</option>)}
-            </select>
-          </label>
+          <Choice label={say('page.group_by')} value={group} set={setGroup} options={[['', say('page.group_by.none')], ...groups.map((one): [string, string] => [one, heading(one)])]} />
         )}
         <span class="muted" aria-live="polite">{say('page.rows', { shown: lines.length, total: rows.length })}</span>
         <span class="right">
@@ -84,7 +78,7 @@ export function Grid({ id, columns, rows, marks = {}, groups = [], pick, pickLab
             <tr>
               {columns.map((column, i) => (
                 <th scope="col" class={numeric[i] ? 'n' : ''} aria-sort={sort.column === i ? (sort.down ? 'descending' : 'ascending') : 'none'} title={meaning(column)}>
-                  <button type="button" onClick={() => order(i)}>{heading(column)}<span aria-hidden="true">{sort.column === i ? (sort.down ? '\u00a0▾' : '\u00a0▴') : ''}</span></button>
+                  <button onClick={() => order(i)}>{heading(column)}<span aria-hidden="true">{sort.column === i ? (sort.down ? '\u00a0▾' : '\u00a0▴') : ''}</span></button>
                 </th>
               ))}
               {picking && <th scope="col"><span class="hidden">{pickLabel}</span></th>}
@@ -95,7 +89,7 @@ export function Grid({ id, columns, rows, marks = {}, groups = [], pick, pickLab
             {shown.map((line, k) => (
               <tr key={first + k} aria-rowindex={first + k + 2} class={line.mark ? 'marked' : ''}>
                 {columns.map((column, i) => <Cell column={column} value={line.values[i]} most={most[i]} number={numeric[i]} note={i === nameAt ? line.mark : ''} />)}
-                {picking && <td><button type="button" class="small" onClick={() => picking(line.values)}>{pickLabel}</button></td>}
+                {picking && <td><button class="small" onClick={() => picking(line.values)}>{pickLabel}</button></td>}
               </tr>
             ))}
             {first + shown.length < lines.length && <tr aria-hidden="true" class="filler" style={{ height: `${(lines.length - first - shown.length) * ROW}px` }}><td colSpan={columns.length} /></tr>}
@@ -124,8 +118,7 @@ function Name({ text }: { text: string }) {
 
 /** Returns a text as people read it: our words in their language, names as they are. */
 function told(column: string, text: string): string {
-  const key = `${column}.${text}`;
-  return has(key) ? say(key) : text;
+  return sayOr(`${column}.${text}`, text);
 }
 
 /** Columns of paths: their ends tell them apart. */
@@ -138,11 +131,11 @@ function tail(text: string): string {
 
 /** Returns a column's heading; unknown ones are shown as they are named. */
 export function heading(column: string): string {
-  return column.startsWith('cause.') ? say(column.replace(/_ns$/, '')) : has(`column.${column}`) ? say(`column.${column}`) : column.replace(/_(ns|bytes|share|flop)$/, '').replaceAll('_', ' ');
+  return column.startsWith('cause.') ? say(column.replace(/_ns$/, '')) : sayOr(`column.${column}`, asWords(column));
 }
 
 function meaning(column: string): string | undefined {
-  return has(`column.${column}.means`) ? say(`column.${column}.means`) : undefined;
+  return sayOr(`column.${column}.means`, '') || undefined;
 }
 
 function isNumber(rows: Value[][], column: number): boolean {

@@ -1,11 +1,12 @@
 // The memory section of the report: who held memory over time and at the peak, and how the allocator's segments lie.
 import { useMemo, useState } from 'preact/hooks';
 import type { Value } from '../page.ts';
-import { Tip, type TipContent } from '../parts.tsx';
-import { bytes, count, duration, has, say, share } from '../text.ts';
+import { Swatch, Tip, type TipContent, Titled } from '../parts.tsx';
+import { scrollTo } from '../link.ts';
+import { bytes, count, duration, say, sayOr, share } from '../text.ts';
 import { binaryTick, niceTick, ticks } from '../ticks.ts';
 import { CURVE_COLOURS } from '../timeline/curve.ts';
-import palette from '../../../src/uncork/render/palette.json';
+import { owners } from '../../../src/uncork/render/palette.json';
 import { Grid } from './grid.tsx';
 import { Section } from './section.tsx';
 
@@ -40,17 +41,17 @@ export function HeldMemory({ memory }: { memory: MemorySection }) {
       {memory.modules?.length ? <ByModule title={say('page.memory.modules')} rows={memory.modules} id="modules" sortBy="activation_bytes" /> : null}
       {memory.checkpointing?.length ? <ByModule title={say('page.memory.checkpointing')} rows={memory.checkpointing} id="checkpointing" sortBy="peak_saved_bytes" /> : null}
       {memory.segments?.shown?.length ? <SegmentMap segments={memory.segments} /> : null}
-      <section class="block"><h3>{say('page.memory.figures')}</h3></section>
+      <Titled title={say('page.memory.figures')} />
       <Section content={facts} />
     </>
   );
 }
 
 export function categoryName(category: string): string {
-  return has(`memory.category.${category}`) ? say(`memory.category.${category}`) : category.replaceAll('_', ' ');
+  return sayOr(`memory.category.${category}`, category.replaceAll('_', ' '));
 }
 
-const OWNERS: Record<string, string> = palette.owners;
+const OWNERS: Record<string, string> = owners;
 const OWNER_ORDER = Object.keys(OWNERS);
 
 function colourOf(category: string): string {
@@ -77,9 +78,9 @@ function Stacked({ curve }: { curve: Curve }) {
   };
   return (
     <figure>
-      <figcaption>{say('page.memory.by_owner')} <span class="muted">{curve.time_ns ? say('page.memory.peak', { peak: bytes(curve.allocated_bytes[peak]), at_ns: x[peak] - first }) : `${say('page.memory.peak_here')} ${bytes(curve.allocated_bytes[peak])}; ${say('page.memory.no_times')}`}</span>{' '}<button type="button" class="small" onClick={showHolders}>{say('page.memory.at_peak')}</button></figcaption>
+      <figcaption>{say('page.memory.by_owner')} <span class="muted">{curve.time_ns ? say('page.memory.peak', { peak: bytes(curve.allocated_bytes[peak]), at_ns: x[peak] - first }) : `${say('page.memory.peak_here')} ${bytes(curve.allocated_bytes[peak])}; ${say('page.memory.no_times')}`}</span>{' '}<button class="small" onClick={showHolders}>{say('page.memory.at_peak')}</button></figcaption>
       <p class="legend">
-        {names.map(name => <span><i class="swatch" style={{ background: colourOf(name) }} />{categoryName(name)}</span>)}
+        {names.map(name => <span><Swatch colour={colourOf(name)} />{categoryName(name)}</span>)}
         {line && <span><i class="swatch line" />{say('page.series.reserved')}</span>}
       </p>
       <div class="plot">
@@ -100,7 +101,7 @@ function Stacked({ curve }: { curve: Curve }) {
 
 /** Goes from the peak of the curve to who held memory then. */
 function showHolders(): void {
-  document.getElementById('at-peak')?.scrollIntoView({ block: 'start' });
+  scrollTo('at-peak');
 }
 
 /** Returns stacked step areas, the line of reserved memory, the top of the scale, and the point of the peak. */
@@ -133,7 +134,7 @@ function AtPeak({ categories }: { categories: { category: string; bytes: number;
           return <rect x={left} width={one.share * 1000} height="30" fill={colourOf(one.category)} />;
         })}
       </svg>
-      <p class="legend">{categories.map(one => <span><i class="swatch" style={{ background: colourOf(one.category) }} />{categoryName(one.category)} <b>{bytes(one.bytes)}</b> {share(one.share)}</span>)}</p>
+      <p class="legend">{categories.map(one => <span><Swatch colour={colourOf(one.category)} />{categoryName(one.category)} <b>{bytes(one.bytes)}</b> {share(one.share)}</span>)}</p>
     </figure>
   );
 }
@@ -141,12 +142,12 @@ function AtPeak({ categories }: { categories: { category: string; bytes: number;
 function Owners({ title, held, id }: { title: string; held: Held[]; id: string }) {
   const columns = ['category', 'bytes', 'share', 'count', 'place', 'op'];
   const rows = held.map((one): Value[] => [categoryName(one.category), one.bytes, one.share, one.count, placeOf(one), one.op]);
-  return <section class="block"><h3>{title}</h3><Grid id={id} columns={columns} rows={rows} groups={['category']} /></section>;
+  return <Titled title={title}><Grid id={id} columns={columns} rows={rows} groups={['category']} /></Titled>;
 }
 
 function ByModule({ title, rows, id, sortBy }: { title: string; rows: Row[]; id: string; sortBy: string }) {
   const columns = Object.keys(rows[0]).filter(column => rows.some(row => row[column] !== null));
-  return <section class="block"><h3>{title}</h3><Grid id={id} columns={columns} rows={rows.map(row => columns.map(column => row[column]))} sortBy={sortBy} /></section>;
+  return <Titled title={title}><Grid id={id} columns={columns} rows={rows.map(row => columns.map(column => row[column]))} sortBy={sortBy} /></Titled>;
 }
 
 function placeOf({ file, line, function: name }: Place): string | null {
@@ -154,7 +155,7 @@ function placeOf({ file, line, function: name }: Place): string | null {
 }
 
 function changeName(change: string): string {
-  return has(`what_if.${change}`) ? say(`what_if.${change}`) : change.replaceAll('_', ' ');
+  return sayOr(`what_if.${change}`, change.replaceAll('_', ' '));
 }
 
 function WhatIf({ what }: { what: What[] }) {
@@ -202,7 +203,7 @@ function SegmentMap({ segments }: { segments: Segments }) {
       <figcaption>{say('page.memory.segments')}</figcaption>
       {segments.full !== undefined && <p>{say('ui.memory.segments', segments)}</p>}
       <p class="legend">
-        <span><i class="swatch" style={{ background: '#56b4e9' }} />{say('page.memory.in_use')}</span>
+        <span><Swatch colour="#56b4e9" />{say('page.memory.in_use')}</span>
         <span><i class="swatch free" />{say('page.memory.free')}</span>
       </p>
       <svg class="segments" viewBox={`0 0 1000 ${shown.length * 8}`} preserveAspectRatio="none" style={{ height: `${shown.length * 8}px` }} role="img" aria-label={say('page.memory.segments')}>

@@ -1,6 +1,6 @@
 // Memory over time, its peak, and who held it.
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { Empty, HowToRead, SavePng, Tip, type TipContent } from '../parts.tsx';
+import { Empty, HowToRead, SavePng, Swatch, Tip, type TipContent } from '../parts.tsx';
 import { bytes, duration, quantity, say, told } from '../text.ts';
 import { onPrint, theme } from '../theme.ts';
 import { binaryTick, niceTick, ticks } from '../ticks.ts';
@@ -46,10 +46,10 @@ function Chart({ curve, span, stamp, open }: { curve: Curve; span: number; stamp
       <figcaption>
         {told(curve.meta.label)}
         {peak && <span class="muted"> {say('page.memory.peak', { peak: quantity(curve.meta.unit, peak.value), at_ns: peak.time })}</span>}{' '}
-        {peak && open && <button type="button" class="small" onClick={() => open(Math.max(0, peak.time - span / 40), Math.min(span, peak.time + span / 40))}>{say('page.in_timeline')}</button>}{' '}
+        {peak && open && <button class="small" onClick={() => open(Math.max(0, peak.time - span / 40), Math.min(span, peak.time + span / 40))}>{say('page.in_timeline')}</button>}{' '}
         <SavePng canvas={() => canvas.current} name="memory" />
       </figcaption>
-      <p class="legend">{curve.series.map((series, index) => <span><i class="swatch" style={{ background: CURVE_COLOURS[index % CURVE_COLOURS.length] }} />{say(series.label)}</span>)}</p>
+      <p class="legend">{curve.series.map((series, index) => <span><Swatch colour={CURVE_COLOURS[index % CURVE_COLOURS.length]} />{say(series.label)}</span>)}</p>
       <canvas
         ref={canvas} class="chart" role="img" aria-label={`${told(curve.meta.label)} ${peak ? say('page.memory.peak', { peak: quantity(curve.meta.unit, peak.value), at_ns: peak.time }) : ''}`}
         onClick={event => open?.(Math.max(0, at(event.offsetX) - span / 40), Math.min(span, at(event.offsetX) + span / 40))}

@@ -1,7 +1,7 @@
 // Ranks side by side: what a mean step went to on each, those waited for outlined; then what the collectives cost.
 import { useState } from 'preact/hooks';
 import type { RankData } from '../page.ts';
-import { Empty, HowToRead, Tip, type TipContent } from '../parts.tsx';
+import { Choice, Empty, HowToRead, Tip, type TipContent } from '../parts.tsx';
 import { duration, say } from '../text.ts';
 import { IDLE, fillOf } from '../theme.ts';
 import { Section } from './section.tsx';
@@ -76,14 +76,10 @@ function Heat({ ranks, late, tip, leave }: { ranks: RankData; late: number[] } &
     <figure>
       <figcaption>{say('page.ranks.heat')}</figcaption>
       <p class="legend heat-what">
-        <label class="choice">
-          {say('page.ranks.heat.what')}{' '}
-          <select value={what} onChange={event => setWhat(event.currentTarget.value)}>
-            <option value="own" selected={what === 'own'}>{say('page.ranks.heat.own')}</option>
-            <option value="total" selected={what === 'total'}>{say('page.ranks.heat.total')}</option>
-            {ranks.causes.map(cause => <option value={cause} selected={what === cause}>{say(`cause.${cause}`)}</option>)}
-          </select>
-        </label>
+        <Choice
+          label={say('page.ranks.heat.what')} value={what} set={setWhat}
+          options={[...['own', 'total'].map((one): [string, string] => [one, say(`page.ranks.heat.${one}`)]), ...ranks.causes.map((cause): [string, string] => [cause, say(`cause.${cause}`)])]}
+        />
         <span><i class="ramp" /> {say('page.ranks.heat.scale', { low_ns: low, high_ns: high })}</span>
         {late.length > 0 && <span><i class="swatch late" />{say('page.ranks.late')}</span>}
       </p>

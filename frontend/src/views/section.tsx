@@ -1,6 +1,7 @@
 // A section of the report as it comes: plain figures as a list, lists of rows as tables.
 import type { Value } from '../page.ts';
-import { has, quantity, say } from '../text.ts';
+import { figure, Fact } from '../parts.tsx';
+import { asWords, has, say } from '../text.ts';
 import { Grid } from './grid.tsx';
 
 type Rows = Record<string, Value>[];
@@ -15,7 +16,7 @@ export function Section({ content }: { content: Record<string, unknown> }) {
       {plain.length > 0 && (
         <dl>
           {plain.map(([name, value]) => (
-            <div><dt>{field(name)}</dt><dd><bdi>{spelt(name, value as Value | Value[])}</bdi></dd></div>
+            <Fact label={field(name)} value={spelt(name, value as Value | Value[])} />
           ))}
         </dl>
       )}
@@ -36,14 +37,12 @@ function simple(value: unknown): Value {
 /** Returns a field's name in the reader's language; unknown ones as they are named. */
 export function field(name: string): string {
   for (const key of [`page.field.${name}`, `column.${name}`, `cause.${name}`]) if (has(key)) return say(key);
-  return name.replace(/_(ns|bytes|share|flop)$/, '').replaceAll('_', ' ');
+  return asWords(name);
 }
 
 function spelt(name: string, value: Value | Value[]): string {
   if (Array.isArray(value)) return value.map(one => spelt(name, one)).join(', ') || '–';
-  if (value === null) return say('page.not_measured');
-  if (typeof value === 'boolean') return say(value ? 'page.yes' : 'page.no');
-  return quantity(name, value);
+  return figure(name, value);
 }
 
 function isPlain(value: unknown): boolean {

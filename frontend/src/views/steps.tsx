@@ -1,7 +1,7 @@
 // One bar per step, stacked by cause; warm-up greyed, outliers outlined.
 import { useMemo, useState } from 'preact/hooks';
 import type { StepsData } from '../page.ts';
-import { Empty, HowToRead, Tip, type TipContent } from '../parts.tsx';
+import { Empty, HowToRead, Swatch, Tip, type TipContent } from '../parts.tsx';
 import { duration, say, share } from '../text.ts';
 import { IDLE, fillOf } from '../theme.ts';
 import { niceTick, ticks } from '../ticks.ts';
@@ -93,7 +93,7 @@ function Means({ steps }: { steps: StepsData }) {
       <h3>{say('page.steps.mean', { steps: taken.length })} <small>{duration(whole)}</small></h3>
       <ul>
         {steps.causes.map((cause, k) => [cause, mean(steps.ns[k])] as const).map(([cause, ns]) => (
-          <li><i class={`swatch${IDLE.has(cause) ? ' idle' : ''}`} style={{ background: fillOf(cause) }} /><span>{say(`cause.${cause}`)}</span><b>{duration(ns)}</b><b>{share(ns / whole)}</b></li>
+          <li><Swatch colour={fillOf(cause)} idle={IDLE.has(cause)} /><span>{say(`cause.${cause}`)}</span><b>{duration(ns)}</b><b>{share(ns / whole)}</b></li>
         ))}
       </ul>
     </section>
@@ -103,7 +103,7 @@ function Means({ steps }: { steps: StepsData }) {
 export function Legend({ causes }: { causes: string[] }) {
   return (
     <p class="legend">
-      {causes.map(cause => <span><i class={`swatch${IDLE.has(cause) ? ' idle' : ''}`} style={{ background: fillOf(cause) }} />{say(`cause.${cause}`)}</span>)}
+      {causes.map(cause => <span><Swatch colour={fillOf(cause)} idle={IDLE.has(cause)} />{say(`cause.${cause}`)}</span>)}
     </p>
   );
 }

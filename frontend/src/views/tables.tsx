@@ -22,7 +22,7 @@ export function TablesView({ tables, showInTimeline }: { tables: TableData[]; sh
     <div class="tables">
       <div class="bar">
         <div class="pills" role="group" aria-label={say('page.tab.tables')}>
-          {tables.map(one => <button type="button" aria-pressed={one.id === table.id} onClick={() => choose(one.id)}>{say(`page.table.${one.id}`)} <small>{one.rows.length}</small></button>)}
+          {tables.map(one => <button aria-pressed={one.id === table.id} onClick={() => choose(one.id)}>{say(`page.table.${one.id}`)} <small>{one.rows.length}</small></button>)}
         </div>
         <HowToRead view="tables" />
       </div>
