@@ -5,7 +5,8 @@
 
 A fault is: a crash, a report of the sanitizer, an exception other than UncorkError, more events than the text has
 braces, or columns in which the portable scanner, the compiled one and the compiled one in two threads differ where the
-standard library finds the text valid. The input that did it is written to fault.json in the folder --work.
+standard library finds the text valid. The input that did it is written to fault.json in the folder --work. Beside what
+the tests need it takes gcc and Cython: pip install Cython.
 """
 
 import argparse
