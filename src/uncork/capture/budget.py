@@ -183,10 +183,10 @@ class _Heap(ctypes.Structure):
 
 @functools.cache
 def _mallinfo() -> Callable[[], _Heap] | None:
-    """Return glibc's account of the heap, or None in another C library."""
+    """Return glibc's account of the heap, or None in another C library; Windows has no library without a name."""
     try:
         ask = ctypes.CDLL(None).mallinfo2
-    except (AttributeError, OSError):
+    except (AttributeError, OSError, TypeError):
         return None
     ask.restype = _Heap
     return ask

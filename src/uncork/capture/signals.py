@@ -81,7 +81,12 @@ class Relay:
 
 
 def _from_terminal() -> bool:
-    """Return whether a keyboard's interrupt would have reached the program too: we share a foreground group."""
+    """Return whether a keyboard's interrupt would have reached the program too: we share a foreground group.
+
+    On Windows it reaches whoever shares the console, and `os.kill` would end the program at once.
+    """
+    if not hasattr(os, "tcgetpgrp"):
+        return True
     try:
         return os.tcgetpgrp(sys.__stdin__.fileno()) == os.getpgrp()  # type: ignore[union-attr]
     except (OSError, AttributeError, ValueError):

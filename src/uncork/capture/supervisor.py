@@ -234,7 +234,7 @@ class Limit:
         note: What asks the program to end where it ignores Ctrl-C.
     """
 
-    SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
+    SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGKILL") if hasattr(signal, name))
 
     def __init__(self, seconds: float | None, note: Path) -> None:
         self.pressed = 0
@@ -250,7 +250,8 @@ class Limit:
         if self._at is not None and time.monotonic() >= self._at and self.pressed < len(self.SIGNALS):
             with contextlib.suppress(OSError):
                 self._note.touch()
-            child.send_signal(self.SIGNALS[self.pressed])
+            with contextlib.suppress(ValueError):  # Windows sends one process no Ctrl-C: there the note alone asks
+                child.send_signal(self.SIGNALS[self.pressed])
             self.pressed += 1
             self._at = time.monotonic() + GRACE_S
 
