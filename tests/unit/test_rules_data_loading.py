@@ -64,10 +64,10 @@ def test_r3_3_starved_device_is_under_30_percent_busy():
 @pytest.mark.parametrize(
     ("cores", "workers", "share"),
     [
-        # Loading takes 7 ms, the rest of a step 3: three workers hide it wholly.
-        (16, 3, 0.7),
-        # Two cores: one worker, and its 7 ms remain of 10.
-        (2, 1, 0.3),
+        # Loading takes 7 ms, the rest of a step 3: three workers hide it wholly, and receiving a batch takes 0.3 ms.
+        (16, 3, 0.67),
+        # Two cores: one worker, and its 7 ms remain of 10, with the 0.3.
+        (2, 1, 0.27),
     ],
 )
 def test_advice_never_asks_for_more_workers_than_cores(cores: int, workers: int, share: float):
@@ -129,14 +129,14 @@ DECODING = """
 def test_a_function_is_named_once():
     """What tokenises has a finding of its own: beside it only workers are advised, and worth what they hide.
 
-    7 of 10 ms are loading: with one worker, as many as two cores bear, the longer side of both stays.
+    7 of 10 ms are loading: one worker, as many as two cores bear, leaves the longer side and 0.3 ms to receive it.
     """
     frames = SINGLE.lstrip("\n").replace("steps", "with stacks\nsteps", 1) + DECODING.lstrip("\n")
     (named,) = outcome("slow-decode", sketch("setting cores 2\n" + frames))
     assert (named.location.function, named.params["where"]) == ("tokenize", "data.py:16 (tokenize)")
     workers = found("starved", "setting cores 2\n" + frames)
     assert workers.advice == ("workers",)
-    assert workers.gain.high == pytest.approx(0.3)
+    assert workers.gain.high == pytest.approx(0.27)
     assert named.gain.high == pytest.approx(0.7 * 6.6 / 7 * 0.9, rel=0.05)
     # One core has no room for a worker: then both say what there is to say.
     assert found("starved", "setting cores 1\n" + frames).advice == ("cheaper-items", "cache")
@@ -398,28 +398,3 @@ def test_samples_in_workers_tell_the_line_that_a_function_s_time_lies_in(elsewhe
     )
     code = LoaderCode.of(Rank(replace(recording, stacks=samples)))
     assert (code.top("augment").line, code.top("augment").call) == (7, call)
-
-
-IN_MEMORY = """
-with stacks
-steps 4 x 10ms
-  main python 0ms..10ms train.py(40): train
-  main 0ms..8ms enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__
-  main python 0.1ms..5.9ms torch/utils/data/_utils/fetch.py(49): fetch
-  main python 0.2ms..5.8ms torch/utils/data/dataset.py(206): __getitem__
-  main python 6ms..7.9ms torch/utils/data/_utils/collate.py(118): collate
-  main 8ms..9.9ms aten::mm
-"""
-
-
-def test_a_loader_in_which_nothing_but_torch_runs_is_no_lack_of_stacks():
-    """Tensors in memory: what the items' stages cost is known, and it is nothing; 1.9 of the 7.8 ms are collation's."""
-    (recording,) = sketch(IN_MEMORY)
-    code = Rank(recording).made(LoaderCode)
-    assert {part.file for part in code.parts} == {""}
-    assert code.top() is None
-    assert code.share("collate") == pytest.approx(1.9 / 8)
-    for rule_id in ("slow-read", "slow-decode", "slow-augmentation"):
-        assert clear(rule_id, IN_MEMORY), rule_id
-    bare = "\n".join(line for line in IN_MEMORY.splitlines() if " python " not in line)
-    assert outcome("slow-read", sketch(bare)) == NotAssessed("slow-read", ("stacks",))

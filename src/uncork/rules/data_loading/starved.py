@@ -1,13 +1,13 @@
 """starved: the main process loads its own data (num_workers=0), and every step waits for it."""
 
-from uncork.findings import Cost, Evidence, Gain, Location
+from uncork.findings import Cost, Evidence, Location
 from uncork.measure import Ranks
 from uncork.measure.host_pieces import where
 from uncork.measure.loader import LoaderWait
 from uncork.measure.loader_code import LoaderCode
 from uncork.measure.machine import Machine
 from uncork.measure.step_ledger import StepLedger
-from uncork.rules.loading import cheaper_item, named_by_stage
+from uncork.rules.loading import cheaper_item, named_by_stage, own_loading, received_share
 from uncork.rules.rule import rule
 from uncork.rules.worth import NOTABLE_SHARE, charge, sure
 from uncork.units import format_share
@@ -35,8 +35,14 @@ def starved(
     rest_ns = max(ledger.mean_step_ns - wait.mean_ns, 0)
     workers = machine.workers_for(wait.mean_ns, rest_ns, waiting=code is not None and code.waits)
     won = min(machine.hidden_share(wait.mean_ns, rest_ns, workers), cost.share)
+    won = max(won - received_share(wait, ledger), 0.0)
     top, worth = cheaper_item(code, cost.share)
-    named = named_by_stage(code, cost.share) and machine.cores != 1
+    in_memory = code is not None and bool(code.parts) and not (top or machine.dataset.file or code.waits)
+    advice, gain = own_loading(
+        machine, cost.share, won, worth, in_memory=in_memory, named=named_by_stage(code, cost.share)
+    )
+    if not advice:
+        return None
     place = top.location if top else machine.dataset
     evidence = [
         Evidence("loader_wait_share", cost.share, "share", NOTABLE_SHARE),
@@ -48,20 +54,13 @@ def starved(
         evidence.append(Evidence("loader_host_share", cost.share, "share", MOST_CPU_SHARE))
     if top:
         evidence.append(Evidence("loader_function_share", top.share, "share"))
-    advice = ["workers", "cheaper-items", "cache"]
-    if named:  # what the function does has a finding of its own, and its worth: here only workers are left to say
-        advice, worth = ["workers"], 0.0
-    elif machine.cores == 1:
-        advice.remove("workers")
-    elif worth > won:  # beside a short step workers hide little
-        advice[:2] = "cheaper-items", "workers"
     return Cost(
         ns_per_step=cost.ns,
-        gain=Gain(max(won, worth) / 2, max(won, worth)),
+        gain=gain,
         confidence=sure(ledger, 0.95),
         location=Location(cost.rank, None, place.file, place.line, place.function, top.location.op if top else NEXT),
         evidence=tuple(evidence),
-        advice=tuple(advice),
+        advice=advice,
         params={
             "wait_ns": wait.mean_ns,
             "workers": workers,
