@@ -58,6 +58,22 @@ def test_what_a_framework_has_no_word_for_is_left_as_pytorch_has_it():
     assert own_words("Load with num_workers=2", 7) == "Load with num_workers=2"
 
 
+def test_what_a_framework_does_besides_is_asked_of_it():
+    """Compiling and the optimizer are settings of theirs; lines that only resemble these stay."""
+    compiled = "model = torch.compile(model)"
+    fused = "optimizer = torch.optim.AdamW(model.parameters(), lr=..., fused=True)"
+    assert own_words(compiled, "transformers") == "args = TrainingArguments(output_dir, torch_compile=True)"
+    assert own_words(fused, "transformers") == 'args = TrainingArguments(output_dir, optim="adamw_torch_fused")'
+    assert own_words(f"{compiled}\n{fused}", "skorch") == (
+        "net.set_params(compile=True)\nnet.set_params(optimizer__fused=True)"
+    )
+    assert own_words(fused, "ultralytics") == fused
+    other = fused.replace("AdamW", "SGD")
+    assert own_words(other, "transformers") == other
+    assert own_words(f"{compiled}  # once", "keras") == f"{compiled}  # once"
+    assert own_words(compiled, "") == compiled
+
+
 def test_every_framework_that_is_noticed_has_words():
     """The recorder's list and the rules' are one."""
     assert set(CALLS) == FRAMEWORKS

@@ -1,4 +1,7 @@
-"""What frameworks that make the DataLoader themselves call its settings: advice to paste is written in their words."""
+"""What frameworks that make the DataLoader themselves call its settings: advice to paste is written in their words.
+
+So is what they do for the program besides: compiling the model, building the optimizer.
+"""
 
 import re
 from collections.abc import Mapping
@@ -41,6 +44,20 @@ CALLS: Mapping[str, tuple[Call, ...]] = {
 }
 """By package, the call that is wanted first."""
 
+_COMPILE = re.compile(r"^model = torch\.compile\(model\)$", re.MULTILINE)
+_FUSED = re.compile(r"^optimizer = torch\.optim\.\w+\(model\.parameters\(\), lr=\.\.\., fused=True\)$", re.MULTILINE)
+_FUSED_ADAMW = re.compile(_FUSED.pattern.replace(r"\w+", "AdamW"), re.MULTILINE)
+LINES: Mapping[str, tuple[tuple[re.Pattern[str], str], ...]] = {
+    "keras": ((_COMPILE, "model.compile(optimizer, loss, jit_compile=True)"),),
+    "skorch": ((_COMPILE, "net.set_params(compile=True)"), (_FUSED, "net.set_params(optimizer__fused=True)")),
+    "transformers": (
+        (_COMPILE, "args = TrainingArguments(output_dir, torch_compile=True)"),
+        (_FUSED_ADAMW, 'args = TrainingArguments(output_dir, optim="adamw_torch_fused")'),
+    ),
+    "ultralytics": ((_COMPILE, "model.train(data=data, compile=True)"),),
+}
+"""By package, whole lines and theirs instead."""
+
 
 def own_words(text: str, framework: object) -> str:
     """Return advice in the words of the framework that makes the program's loader, as it is where none does.
@@ -49,7 +66,10 @@ def own_words(text: str, framework: object) -> str:
         text: Advice, or code to paste.
         framework: Its package, as the recorder saw it.
     """
-    for template, names in CALLS.get(framework, ()) if isinstance(framework, str) else ():
+    framework = framework if isinstance(framework, str) else ""
+    for line, theirs in LINES.get(framework, ()):
+        text = line.sub(theirs, text)
+    for template, names in CALLS.get(framework, ()):
         if "DataLoader(" in text:
             text = _LOADER.sub(partial(_call, template=template, names=names), text)
         elif "num_workers" in names:
