@@ -88,6 +88,16 @@ def test_busy_workers_whose_batches_are_ready_are_no_lack_of_workers():
     assert found("too-few-workers", WAITING + busy)
 
 
+def test_one_wait_is_for_workers_that_are_too_few_or_may_not_work_ahead():
+    """No batch is ever ready: workers that idle half of the time may not work ahead, ones that never do are too few."""
+    idle = WAITING + "  loader 0 0ms..5ms fetch\n  loader 0 5ms..10ms idle\n"
+    busy = WAITING + "  loader 0 0ms..10ms fetch\n"
+    assert clear("too-few-workers", idle)
+    assert found("no-prefetch", idle)
+    assert found("too-few-workers", busy)
+    assert clear("no-prefetch", busy)
+
+
 def test_items_are_not_blamed_for_a_wait_that_is_not_theirs():
     """Collation is nine tenths of making a batch, and making one is 1 of 8 ms of the wait."""
     slow = WAITING + "  loader 0 0ms..0.8ms fetch\n  loader 0 0.8ms..8ms collate\n"

@@ -13,8 +13,9 @@ from uncork.rules.rule import rule
 from uncork.rules.worth import NOTABLE_SHARE, charge, sure
 
 BUSY_SHARE = 0.7
+"""Workers that idle more than the rest are not too few."""
 EMPTY_SHARE = 0.3
-"""Workers that idle more than this, with batches ready more often than not, are not too few (capture study, 4)."""
+"""Requests that found no batch ready; shown beside the share (capture study, 4)."""
 SELDOM_EMPTY_SHARE = 0.1
 """Where fewer requests than this found no batch ready, more workers would make none come sooner, however busy they are
 (six workers that fill nearly all of their time: 0.04)."""
@@ -72,9 +73,6 @@ def too_few_workers(
 
 
 def _keeps_up(stage: LoaderStages) -> bool:
-    """Return whether the recorder saw batches ready: nearly always, or mostly, of workers with time to spare."""
-    empty = stage.empty_share or 0.0
-    return bool(stage.makers) and (
-        (stage.busiest_share < BUSY_SHARE and empty < EMPTY_SHARE)
-        or (stage.empty_share is not None and empty < SELDOM_EMPTY_SHARE)
-    )
+    """Return whether the recorder saw workers with time to spare (other rules say why none is ready), or ready ones."""
+    ready = stage.empty_share is not None and stage.empty_share < SELDOM_EMPTY_SHARE
+    return bool(stage.makers) and (ready or stage.busiest_share < BUSY_SHARE)
