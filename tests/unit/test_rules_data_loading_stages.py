@@ -113,7 +113,13 @@ def test_the_users_collate_function_is_named_whatever_it_is_called():
     place = found("slow-collate", seen.format(file="/home/me/train.py") + slow).location
     assert (place.file, place.line, place.function) == ("/home/me/train.py", 7, "pad")
     torch = "/usr/lib/python3/site-packages/torch/utils/data/_utils/collate.py"
-    assert found("slow-collate", seen.format(file=torch) + slow).location.file is None
+    default = found("slow-collate", seen.format(file=torch) + slow)
+    assert (default.location.file, default.advice) == (None, ("batched-items",))
+    assert found("slow-collate", slow).advice == (
+        "pad-once",
+        "same-shape",
+        "batched-items",
+    )  # whose it is, nothing tells
 
 
 def test_where_batches_were_ready_a_longer_queue_gives_nothing():

@@ -39,6 +39,8 @@ def slow_collate(
     if not cost.notable or collate.share < LEAST_STAGE_SHARE:
         return None
     inside = _inside(codes[cost.place], collate) if codes else None
+    # What a library's function does with items that were picked one by one, picking them together leaves out.
+    advice = ("batched-items",) if collate.of_library else ("pad-once", "same-shape", "batched-items")
     return Cost(
         ns_per_step=cost.ns,
         gain=Gain(cost.share * WON_SHARE / 2, cost.share * WON_SHARE),
@@ -48,7 +50,7 @@ def slow_collate(
             Evidence("loader_wait_share", ledger.share("data_loading"), "share", NOTABLE_SHARE),
             Evidence("collate_share", collate.share, "share", LEAST_STAGE_SHARE),
         ),
-        advice=("once", "batched-items") if inside else ("pad-once", "same-shape", "batched-items"),
+        advice=("once", "batched-items") if inside else advice,
         params={
             "collate_share": collate.share,
             "where": where(collate.location),
