@@ -163,9 +163,7 @@ def test_work_without_a_length_carries_no_verdict(flat: int, whole_us: bool, sev
 
 def test_names_that_the_profiler_could_not_write_are_told_with_what_brings_them_back() -> None:
     """Two regions a step lost their names in four steps; a kernel that is called so has lost none."""
-    nameless = (
-        "steps 4 x 10ms\n  main region 0ms..1ms x2 every 2ms unknown\n  main 0ms..1ms x2 every 2ms aten::mm\n"
-    )
+    nameless = "steps 4 x 10ms\n  main region 0ms..1ms x2 every 2ms unknown\n  main 0ms..1ms x2 every 2ms aten::mm\n"
     kernel = DEVICE + "  main 0ms..0.01ms x10 every 1ms aten::mm -> stream 7 0.1ms..0.9ms unknown\n"
     for text, lost in ((nameless, 8), (nameless.replace("unknown", "unknown region"), None), (kernel, None)):
         found = {one.id: one.params for one in gate([measure(one) for one in sketch(text)], [0])}
