@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import math
 import zipfile
 from collections import Counter
 from decimal import Decimal, InvalidOperation
@@ -43,6 +44,8 @@ def events_of(path: Path) -> list[object] | None:
 
 def is_number(value: object) -> bool:
     """Return whether a time is a number, written as one or as text."""
+    if isinstance(value, float):
+        return math.isfinite(value)
     try:
         return not isinstance(value, bool) and Decimal(str(value)).is_finite()
     except InvalidOperation:
@@ -54,7 +57,7 @@ def rows(events: list[object]) -> int:
     count = 0
     begins: Counter[tuple[str, str]] = Counter()
     timed = [event for event in events if isinstance(event, dict) and is_number(event.get("ts"))]
-    for event in sorted(timed, key=lambda event: Decimal(str(event["ts"]))):
+    for event in sorted(timed, key=lambda event: Decimal(str(event["ts"])) if event.get("ph") in ("B", "E") else 0):
         phase = event.get("ph")
         track = str(event.get("pid")), str(event.get("tid"))
         if phase == "X":
