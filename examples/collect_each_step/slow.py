@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-BATCHES = 28
+BATCHES = 22
 
 
 def train(collects):

@@ -8,7 +8,7 @@ import torch
 from torch import distributed, nn
 from torch.utils.data import DataLoader, TensorDataset
 
-BATCHES = 60
+BATCHES = 26
 RECORDS = 100_000
 
 

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-BATCHES = 36
+BATCHES = 22
 
 
 class Net(nn.Module):

@@ -9,7 +9,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from torch.utils.data.distributed import DistributedSampler
 
 WORDS, WIDTH = 120_000, 64
-BATCHES = 40
+BATCHES = 24
 
 
 def train(**table_options):

@@ -7,7 +7,7 @@ import torch
 from torch import distributed, nn
 from torch.utils.data import DataLoader, TensorDataset
 
-BATCHES = 60
+BATCHES = 24
 LAYERS = 50
 
 

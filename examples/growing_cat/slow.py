@@ -9,7 +9,7 @@ from torch.utils.data import DataLoader, TensorDataset
 PIECES = 64
 WIDTH = 8192
 BATCHES = 8
-EPOCHS = 8
+EPOCHS = 3
 
 
 def gather(pieces):

@@ -8,7 +8,7 @@ from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
 FETCH_S = 0.003
-BATCHES = 60
+BATCHES = 36
 
 
 class Readings(Dataset):

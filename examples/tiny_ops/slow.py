@@ -7,7 +7,7 @@ import torch
 MASSES = 24
 TIMES = 10
 DT = 0.05
-ROUNDS = 200
+ROUNDS = 24
 
 
 def simulate(stiffness, pulled):
