@@ -7,6 +7,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from uncork.capture.versions import why_no_stacks
+
 DRIVER = """
 import json, sys
 from pathlib import Path
@@ -81,6 +83,14 @@ def record(
         check=False,
     )
     return Run(done.returncode, done.stdout, done.stderr, folder)
+
+
+def no_stacks() -> list[str]:
+    """Return the notes of every recording on a Python on which torch writes no stacks."""
+    import torch
+
+    note = why_no_stacks(torch)
+    return [note] if note else []
 
 
 def plain(argv: list[str], *, cwd: Path, timeout: float = 120) -> subprocess.CompletedProcess[str]:

@@ -11,9 +11,11 @@ import re
 import sys
 import threading
 import weakref
+from collections import defaultdict
 from collections.abc import Iterator
+from inspect import getattr_static
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 from uncork.capture.files import pieces
@@ -51,23 +53,24 @@ class LeftOpen:
     def __init__(self) -> None:
         self._regions: list[weakref.ref[Any]] = []
         self._for_good = self._once = False
-        self._below: int | None = None
+        self._below: tuple[int, set[CodeType]] | None = None
 
     def holds_back(self) -> bool:
         """Return whether another trace would be one too many here."""
         once, self._once = self._once, False
         self._regions = [region for region in self._regions if region() is not None]
-        if self._below == threading.get_ident() and not runs_below(sys._getframe(), OPERATORS):
-            self._below = None
+        if self._below and self._below[0] == threading.get_ident():
+            is_below = any(frame.f_code in self._below[1] for frame in _stack(sys._getframe()))
+            self._below = self._below if is_below else None
         return self._for_good or once or self._below is not None or bool(self._regions)
 
     def add(self, trace: Path, torch: Any) -> None:
         """Take in the regions that were open at the end of a trace.
 
         The object of a ``record_function`` is gone once its ``with`` has ended; a decorator's stays, but has another
-        record for each call. An operator written in Python has closed once torch's function that called it has left
-        the thread's stack. Nothing shows when any other region closes (a collective, a kernel in Python), so that no
-        trace begins after it; but the compiler's close before the next step does.
+        record for each call. An operator written in Python has closed once what runs it has left the thread's stack.
+        Nothing shows when any other region closes (a collective, a kernel in Python), so that no trace begins after
+        it; but the compiler's close before the next step does.
 
         Args:
             trace: The file that torch wrote.
@@ -80,8 +83,9 @@ class LeftOpen:
         unknown = wanted - {as_written(one.name) for one in found}
         if unknown or (marks.operators == "stack" and runs_below(sys._getframe(), OPERATORS)):
             self._once = is_in_compiler(sys._getframe())
-            if not self._once and marks.operators != "stack" and unknown <= set(_operators_below(sys._getframe())):
-                self._below = threading.get_ident()
+            below = {} if marks.operators == "stack" else _operators_below(sys._getframe(), torch)
+            if not self._once and below and unknown <= set(below):
+                self._below = threading.get_ident(), {code for name in unknown for code in below[name]}
             else:
                 self._for_good = self._for_good or not self._once
 
@@ -138,14 +142,41 @@ def _alive(torch: Any) -> list[Any]:
     return [one for one in regions if getattr(one, "record", None) is not None]
 
 
-def _operators_below(frame: FrameType | None) -> Iterator[str]:
-    """Yield the names, as a trace may hold them, of the operators in Python that a stack's frames of torch called."""
-    while frame is not None:
-        if runs_in(frame, OPERATORS):
-            called = frame.f_locals.get("cls", frame.f_locals.get("self"))
+def _operators_below(frame: FrameType, torch: Any) -> dict[str, set[CodeType]]:
+    """Return what runs the operators in Python that are on a stack, by their names as a trace may hold them.
+
+    That is torch's function that called one; from 2.14 on C code calls a ``forward``: there it is that.
+    """
+    found: dict[str, set[CodeType]] = defaultdict(set)
+    forwards = _forwards(torch.autograd.Function)
+    for one in _stack(frame):
+        names = forwards.get(one.f_code, set())
+        if runs_in(one, OPERATORS):
+            called = one.f_locals.get("cls", one.f_locals.get("self"))
             kind = called if isinstance(called, type) else type(called)
-            schema = getattr(called, "_schema", None)
-            yield as_written(str(getattr(schema, "name", kind.__name__)))
+            names = {str(getattr(getattr(called, "_schema", None), "name", kind.__name__))}
+        for name in names:
+            found[as_written(name)].add(one.f_code)
+    return found
+
+
+def _forwards(base: type) -> dict[CodeType, set[str]]:
+    """Return the names of the operators in Python that run each code: of all classes made from a base."""
+    found: dict[CodeType, set[str]] = defaultdict(set)
+    kinds = [base]
+    while kinds:
+        kind = kinds.pop()
+        kinds += kind.__subclasses__()
+        forward = getattr_static(kind, "forward", None)
+        code = getattr(getattr(forward, "__func__", forward), "__code__", None)
+        if code is not None:
+            found[code].add(kind.__name__)
+    return found
+
+
+def _stack(frame: FrameType | None) -> Iterator[FrameType]:
+    while frame is not None:
+        yield frame
         frame = frame.f_back
 
 
@@ -156,9 +187,7 @@ def is_in_compiler(frame: FrameType | None) -> bool:
 
 def runs_below(frame: FrameType | None, paths: tuple[str, ...]) -> bool:
     """Return whether one of a stack's files has one of these parts of paths."""
-    while frame is not None and not runs_in(frame, paths):
-        frame = frame.f_back
-    return frame is not None
+    return any(runs_in(one, paths) for one in _stack(frame))
 
 
 def runs_in(frame: FrameType, paths: tuple[str, ...]) -> bool:
