@@ -12,6 +12,7 @@ import pytest
 
 from tests.capture.runs import Run, command, environment, plain, record
 from uncork import readers
+from uncork.capture import job
 from uncork.capture.job import LAUNCHERS, Job, job_of, this_job
 from uncork.capture.options import package_folder
 from uncork.pipeline import analyze
@@ -78,7 +79,6 @@ def test_ranks_on_two_hosts_are_two_folders_and_one_report(tmp_path: Path) -> No
     for node in (0, 1):
         (tmp_path / f"host{node}").mkdir()
         inner = command(Path("run"), [str(HERE / "ddp.py")])
-        inner[2] = f"from uncork.capture import job; job.OTHER_RANKS_S = 3.0\n{inner[2]}"  # none comes from elsewhere
         argv = ["-m", "torch.distributed.run", "--nnodes", "2", "--node-rank", str(node), "--nproc-per-node", "1"]
         argv += ["--rdzv-id", "job", "--master-addr", "127.0.0.1", "--master-port", port, "--no-python", *inner]
         agents.append(
@@ -91,6 +91,19 @@ def test_ranks_on_two_hosts_are_two_folders_and_one_report(tmp_path: Path) -> No
         assert [one.rank for one in readers.read(tmp_path / f"host{node}" / "run")] == [node]
     report = analyze([tmp_path / "host0" / "run", tmp_path / "host1" / "run"])
     assert report.run["ranks"] == [0, 1]
+
+
+@pytest.mark.parametrize(("ended", "waits_s"), [([True, True], 3.0), ([True, False], 30.0), ([True] * 3, 0.0)])
+def test_ranks_that_write_elsewhere_hold_no_job_up(ended, waits_s, tmp_path, monkeypatch) -> None:
+    """Of three ranks the third may have no folder here: it is given 3 s to show one; one that is at work gets 30."""
+    clock = [100.0]
+    monkeypatch.setattr(job.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(job.time, "sleep", lambda seconds: clock.append(clock.pop() + seconds))
+    for rank, is_over in enumerate(ended):
+        (tmp_path / f"rank{rank}").mkdir()
+        (tmp_path / f"rank{rank}" / "recording.json").write_text(json.dumps({"ended": is_over}))
+    job.wait_for_ranks(tmp_path, 3)
+    assert clock[0] - 100.0 == pytest.approx(waits_s, abs=0.3)
 
 
 @pytest.mark.parametrize("how", ["raise", "SIGKILL"])

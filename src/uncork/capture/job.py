@@ -18,6 +18,9 @@ LAUNCHERS = (
 )
 OTHER_RANKS_S = 30.0
 """Time to wait for the recordings of the other ranks of a launcher's job."""
+ABSENT_RANKS_S = 3.0
+"""Time for a rank's folder to appear: it begins with the first step, and is seen late over a network at most. Ranks on
+other hosts may write elsewhere, and would otherwise hold up the end of each job."""
 TORCH_STARTERS = ("torchrun", "torch.distributed.run", "torch.distributed.launch")
 STARTERS = frozenset((*TORCH_STARTERS, "accelerate", "deepspeed", "mpirun", "mpiexec", "srun"))
 
@@ -64,10 +67,11 @@ def job_of(argv: Sequence[str]) -> Job:
 
 def wait_for_ranks(folder: Path, world: int) -> None:
     """Give the other ranks of a job time to write their recordings; the first rank's process makes the report."""
-    until = time.monotonic() + OTHER_RANKS_S
-    while time.monotonic() < until:
+    began = time.monotonic()
+    while (waited := time.monotonic() - began) < OTHER_RANKS_S:
         homes = list(folder.glob("rank[0-9]*"))
-        if len(homes) >= world and all(told(home).get("ended") for home in homes):
+        are_all = len(homes) >= world or waited >= ABSENT_RANKS_S
+        if are_all and all(told(home).get("ended") for home in homes):
             return
         time.sleep(0.2)
 
