@@ -3,6 +3,7 @@
 There ``fastai/learner.py`` looks like the user's own, and the user's ``datasets/coco.py`` like a library's.
 """
 
+import functools
 import os
 import sysconfig
 from collections.abc import Mapping
@@ -30,7 +31,7 @@ def packages(modules: Mapping[str, Any]) -> dict[str, Any]:
         if "." in name or name in KNOWN_ALWAYS or name in started:
             continue
         file = _file(_about(module))
-        if not file or is_users(f"{name}/a.py") is not is_installed(file):
+        if not file or not _misleads(name, file):
             continue
         if is_installed(file):
             found["installed"].append(name)
@@ -55,19 +56,25 @@ def framework(frame: FrameType | None) -> str:
     return ""
 
 
-def _about(module: Any) -> dict[str, Any]:
+@functools.cache  # asked at each write, of as good as the same modules
+def _misleads(name: str, file: str) -> bool:
+    return is_users(f"{name}/a.py") is is_installed(file)
+
+
+def _about(module: Any) -> Mapping[str, Any]:
     """Return a module's names without asking it: a lazy one would be imported then."""
     try:
-        return dict(object.__getattribute__(module, "__dict__"))
+        about: Mapping[str, Any] = object.__getattribute__(module, "__dict__")
     except (AttributeError, TypeError):
         return {}
+    return about if isinstance(about, dict) else {}
 
 
 def _file(about: Mapping[str, Any]) -> str:
     """Return where a module lies: its file, of a package without ``__init__.py`` the one that it could have."""
     file = about.get("__file__")
     if isinstance(file, str):
-        return os.path.abspath(file)
+        return file if os.path.isabs(file) and os.pardir not in file else os.path.abspath(file)
     path = next(iter(about.get("__path__") or ()), None)
     return os.path.join(os.path.abspath(path), "__init__.py") if isinstance(path, str) else ""
 
@@ -77,7 +84,7 @@ def _started(main: Mapping[str, Any]) -> set[str]:
     spec, file = main.get("__spec__"), main.get("__file__")
     started = {getattr(spec, "name", "").partition(".")[0]}
     if isinstance(file, str) and os.path.dirname(os.path.abspath(file)) == sysconfig.get_path("scripts"):
-        called = [str(getattr(value, "__module__", "")) for value in main.values() if callable(value)]
+        called = [str(getattr(value, "__module__", "")) for value in list(main.values()) if callable(value)]
         started |= {module.partition(".")[0] for module in called}
     return started
 
