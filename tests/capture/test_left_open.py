@@ -272,6 +272,10 @@ def test_an_operator_in_python_is_seen_once(tmp_path: Path) -> None:
 
 def test_operators_in_python_that_end_hold_traces_back_no_longer(tmp_path: Path) -> None:
     """Four fifths of the time are spent in short ones, so that windows of fixed time end inside; all are recorded."""
+    import torch
+
+    if open_marks(torch).operators == "stack":
+        pytest.skip("before torch 2.8 no trace shows which operators were open")
     run = record(tmp_path / "run", [PROGRAM, "operators", str(tmp_path / "run")], cwd=HERE)
     assert (run.code, run.out) == (0, "recorded\n"), run.err
     assert {"light", "functions", "deep"} <= set(begun(run))

@@ -38,7 +38,8 @@ def test_any_profiler_of_torchs_ends_a_window_of_ours(tmp_path: Path, kind: str,
     """In the light and the deep window: marks for other tools, the class below, one that is stepped after its stop."""
     run = record(tmp_path / "run", [PROFILED, "other_doors", kind, begun], cwd=HERE)
     alone = plain([PROFILED, "other_doors", kind, begun], cwd=HERE)
-    assert (run.out, run.code) == (alone.stdout, 0), run.err
+    # In old torch a profiler that is stepped after its stop ends the program by itself.
+    assert (run.out, run.code) == (alone.stdout, alone.returncode), run.err
     told = run.told(0)
     assert "user-profiler" in told["notes"]
     assert told["faults"] == []
