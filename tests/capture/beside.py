@@ -123,7 +123,7 @@ def waits():
 
 def marked():
     """Train on a thread without a mark while the main one marks its steps."""
-    beside(train, train, 200, marks=True)
+    beside(train, train, 500, marks=True)
 
 
 def one_call_first():

@@ -1,6 +1,7 @@
 """What Python's collector takes is told by Python itself, and nobody else notices."""
 
 import gc
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -109,6 +110,29 @@ def test_collections_of_no_whole_step_count_nowhere(watched: tuple[Garbage, Trac
     assert mine.to_json() == {
         "steps": 1, "steps_ns": 100, "collections": [0, 1, 0], "dur_ns": 5, "longest_ns": 5,
     }  # fmt: skip
+
+
+def test_a_mark_is_ended_by_the_thread_that_collects(watched: tuple[Garbage, Trace, dict[str, int]]) -> None:
+    """A window of this thread ends while another one collects: torch refuses to end a region that is not begun yet."""
+    mine, trace, _ = watched
+    trace.on = True
+    began, closed = threading.Event(), threading.Event()
+
+    def collect_beside() -> None:
+        mine._told("start", {"generation": 0})
+        began.set()
+        closed.wait(10)
+        mine._told("stop", {"generation": 0})
+
+    beside = threading.Thread(target=collect_beside)
+    beside.start()
+    began.wait(10)
+    mine.close()
+    said = list(Torch.said)
+    closed.set()
+    beside.join()
+    assert said == ["open Python GC"]
+    assert Torch.said == ["open Python GC", "close"]
 
 
 def test_a_fault_ends_the_watch_alone(watched: tuple[Garbage, Trace, dict[str, int]]) -> None:

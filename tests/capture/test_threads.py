@@ -105,7 +105,7 @@ def test_the_thread_that_marks_its_steps_is_recorded(tmp_path):
     told, windows = told_of(tmp_path, "marked")
     assert (told["main_thread"], told["step_rule"]) == (True, "mark")
     assert windows >= ALL
-    assert 100 < told["steps_seen"] <= 200
+    assert 100 < told["steps_seen"] <= 500  # the first thread ends its trace first, which may take a hundred of them
     assert told["threads"]["updates"] > 0
 
 

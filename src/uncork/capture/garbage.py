@@ -2,6 +2,7 @@
 
 import contextlib
 import gc
+import threading
 import time
 from typing import Any, Protocol
 
@@ -23,7 +24,7 @@ class Garbage:
         self.forget()
         self._trace: Traced | None = None
         self._region: Any = None
-        self._open: Any = None
+        self._open: dict[int, Any] = {}  # by the thread that collects, which may let another run meanwhile
         self._begun_ns = 0
 
     def watch(self, torch: Any, trace: Traced) -> None:
@@ -46,8 +47,8 @@ class Garbage:
         self._running_ns = self._running_longest_ns = 0
 
     def close(self) -> None:
-        """End the mark of a collection that runs: a trace may end amid one, and no region may outlive it."""
-        region, self._open = self._open, None
+        """End the mark of a collection that runs here: a trace may end amid one, and no region may outlive it."""
+        region = self._open.pop(threading.get_ident(), None)
         if region is not None:
             region.__exit__(None, None, None)
 
@@ -94,13 +95,14 @@ class Garbage:
         try:
             if phase == "start":
                 if self._trace is not None and self._trace.on:
-                    self._open = self._region(REGION)
-                    self._open.__enter__()
+                    region = self._region(REGION)
+                    region.__enter__()
+                    self._open[threading.get_ident()] = region
                     self.marked += 1
                 self._begun_ns = time.perf_counter_ns()
                 return
             took_ns = time.perf_counter_ns() - self._begun_ns
-            if self._open is not None:
+            if self._open:
                 self.close()
             elif self.is_timed:
                 self._running[about["generation"]] += 1

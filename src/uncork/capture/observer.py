@@ -1,5 +1,6 @@
 """Observer: the window that is open, from its begin to the file it leaves."""
 
+import contextlib
 import threading
 import time
 from pathlib import Path
@@ -94,9 +95,9 @@ class Observer:
 
     def end(self) -> None:
         """Stop the probe and write what it saw; a window that saw no whole step leaves nothing."""
-        recorder = self._recorder
-        window, probe = self._take()
+        recorder, window = self._recorder, self._take()
         if window is None:
+            self._discard()  # of a window that something which was raised here has interrupted
             return
         begun_ns = time.perf_counter_ns()
         name = window.stage.name
@@ -104,11 +105,10 @@ class Observer:
         fewer = older is not None and len(window.step_ns) < len(older.step_ns)
         too_short = fewer or (not window.step_ns and "cut" not in window.facts)
         if too_short or not recorder.is_on_thread():
-            if recorder.is_on_thread():
-                probe.discard()
+            self._discard()
             recorder.write(ended=False)
             return
-        stop(window, probe, recorder.home() / FILES.get(name, name))
+        self._stop(window, recorder.home() / FILES.get(name, name))
         window.facts["stop_ns"] = time.perf_counter_ns() - begun_ns
         if self.marks.struck:
             window.facts["struck"] = len(self.marks.struck)
@@ -124,11 +124,11 @@ class Observer:
 
     def end_timed(self, look: Path) -> Window | None:
         """Return the window of fixed time that ends here, what it saw written to `look`; None where none was open."""
-        window, probe = self._take()
+        window = self._take()
         self.sampler.run(False)
         if window is not None:
             window.facts["length_ns"] = time.time_ns() - window.start_ns
-            stop(window, probe, look)
+            self._stop(window, look)
         return window
 
     def cut(self) -> None:
@@ -146,9 +146,17 @@ class Observer:
 
     def drop(self) -> None:
         """End the window and write nothing."""
-        _, probe = self._take()
-        if self._recorder.is_on_thread():
-            probe.discard()
+        self._take()
+        self._discard()
+
+    def give_up(self) -> None:
+        """Leave no profiler on and no mark open, whatever does not work any more; the window is gone."""
+        self.window = None
+        for close in (self.marks.close, self._recorder.journal.garbage.close, self._recorder.regions.unwatch):
+            with contextlib.suppress(Exception):
+                close()
+        with contextlib.suppress(Exception):
+            self._discard()
 
     def user_profiler_starts(self) -> None:
         """Step aside for a profiler of the program's own: a second one would silence it."""
@@ -161,22 +169,30 @@ class Observer:
         """Go on once the program's own profiler is off."""
         self.user_profilers = max(0, self.user_profilers - 1)
 
-    def _take(self) -> tuple[Window | None, Probe]:
-        """Return the window and its probe, which are open no more, whatever becomes of them."""
-        window, self.window = self.window, None
-        probe, self.probe = self.probe, Probe()
+    def _take(self) -> Window | None:
+        """Return the window, which is open no more; its probe is on still, and kept until it is off.
+
+        A profiler that nobody knows of any more is never ended, and torch crashes with it when the process exits.
+        """
         self.marks.close()
         self._recorder.journal.garbage.close()
         self._recorder.regions.unwatch()
-        return window, probe
+        window, self.window = self.window, None
+        return window
 
+    def _discard(self) -> None:
+        """End the probe and write nothing; one of another thread's is left to it."""
+        if self._recorder.is_on_thread():
+            self.probe.discard()
+        self.probe = Probe()
 
-def stop(window: Window, probe: Probe, path: Path) -> None:
-    """Stop a probe, write what it saw, and note the figures in its window."""
-    if window.cores is not None:
-        window.facts.update(window.cores.facts())
-    try:
-        window.facts.update(probe.stop(path))
-    except BaseException:  # a Ctrl-C that falls here must not leave a profiler on
-        probe.discard()
-        raise
+    def _stop(self, window: Window, path: Path) -> None:
+        """End the probe, write what it saw, and note the figures in its window."""
+        if window.cores is not None:
+            window.facts.update(window.cores.facts())
+        try:
+            window.facts.update(self.probe.stop(path))
+        except BaseException:  # a Ctrl-C that falls here must not leave a profiler on
+            self.probe.discard()
+            raise
+        self.probe = Probe()

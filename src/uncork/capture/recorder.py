@@ -193,10 +193,9 @@ class Recorder:
             self.journal.fault()
         if is_others:
             return
+        self.observer.give_up()
         self.journal.garbage.end()
         self.observer.works.end()
-        with contextlib.suppress(Exception):
-            self.observer.probe.discard()
         self.regions.on = False
         with contextlib.suppress(Exception):
             self.write(ended=False)
