@@ -110,6 +110,14 @@ def collecting():
     print(heard == 40 * [("start", 2), ("stop", 2)], gc.isenabled(), gc.get_threshold(), gc.get_freeze_count() > 0)
 
 
+def all_tiny():
+    """Train so that the recorder, where there is one, takes every operator for a tiny one."""
+    plan = sys.modules.get("uncork.capture.plan")
+    if plan is not None:
+        plan.TINY_EVENTS = plan.TINY_PER_NS = 0
+    train(int(sys.argv[2]))
+
+
 def chatty():
     """Make far more Python calls in a step than a deep window may hold."""
 

@@ -3,17 +3,14 @@
 import gzip
 import json
 import signal
-import time
 from collections import Counter
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import torch
 
 from tests.capture.runs import Run, plain, record
 from uncork import readers
-from uncork.capture import plan
 from uncork.capture.options import CaptureOptions
 from uncork.capture.plan import Stage
 from uncork.capture.schedule import Schedule
@@ -203,19 +200,6 @@ def test_validation_is_no_step(tmp_path: Path) -> None:
     assert sum(count for name, count in names.items() if name.startswith("ProfilerStep#")) == 3
 
 
-@pytest.mark.parametrize(("step_s", "bears"), [(0.1, False), (10, True)])
-def test_long_steps_get_a_second_pass_sooner(monkeypatch: pytest.MonkeyPatch, step_s: float, bears: bool) -> None:
-    """Nine steps of 10 s are a minute and a half, by which caches have settled; nine of 0.1 s are not."""
-    schedule = Schedule(CaptureOptions())
-    schedule.begin(SimpleNamespace(), {})
-    while (stage := schedule.take_next(9)) is not None:
-        assert stage.number == 1
-        assert stage.name != "light" or stage.least == 2  # one step shows nothing that repeats
-    now_ns = time.perf_counter_ns() + int(9 * step_s * 1e9)
-    monkeypatch.setattr(time, "perf_counter_ns", lambda: now_ns)
-    assert (schedule.take_next(9) is not None) is bears
-
-
 def test_forwards_before_a_training_end_no_program(tmp_path: Path) -> None:
     """An optimiser that made no step yet will train: twelve forwards before its first one are not the ten steps."""
     run = record(tmp_path / "run", [PROGRAMS, "many_forwards"], cwd=HERE, steps=10)
@@ -260,39 +244,6 @@ def test_updates_in_bursts_are_one_step(tmp_path: Path) -> None:
     marks = sum(light[f"ProfilerStep#{number}"] for number in range(1, 99))
     assert marks >= 2
     assert light["Optimizer.step#SGD.step"] == 4 * marks
-
-
-@pytest.mark.parametrize(
-    ("step_ns", "events", "passes"),
-    [(2_000_000, 300, 3), (60_000_000, 300, 2), (2_000_000, 6_000, 2)],
-)
-def test_only_quick_steps_get_a_third_pass(step_ns: int, events: int, passes: int) -> None:
-    """Steps of 60 ms, or of 6000 events, are complete after the second pass; ranks are too, whatever their steps."""
-    schedule = Schedule(CaptureOptions(then_exit=True))
-    schedule.begin(SimpleNamespace(), {})
-    light = Window(Stage("light", 10, 3, 0, 2), 1, 0, step_ns=[step_ns] * 10, facts={"events": 10 * events})
-    schedule.keep(light)
-    given = []
-    while (stage := schedule.take_next(1000)) is not None:
-        given.append(stage.number)
-    assert (max(given), schedule.is_done()) == (passes, True)
-    assert max(stage.number for stage in plan.stages(CaptureOptions(), loader_depth=0, aligned=True)) == 2
-
-
-@pytest.mark.parametrize(("loop_s", "begins"), [(39, False), (41, True)])
-def test_windows_of_slow_steps_cost_what_they_last(monkeypatch, loop_s: int, *, begins: bool) -> None:
-    """Of steps of 2 s a light window of 4 s takes three (its least), a deep one one: 0.6 s each, 3 % of 40 s."""
-    clock_ns = [0]
-    monkeypatch.setattr("uncork.capture.schedule.time", SimpleNamespace(perf_counter_ns=lambda: clock_ns[0]))
-    schedule = Schedule(CaptureOptions())
-    schedule.begin(SimpleNamespace(), {})
-    while schedule.take_next(0) is not None:
-        pass
-    for name, stop_ns in (("light", 200_000_000), ("functions", 0), ("deep", 600_000_000)):
-        facts = {"events": 10_000, "stop_ns": stop_ns}
-        schedule.keep(Window(Stage(name, 1, 1, 0), 1, 0, step_ns=[2_000_000_000], facts=facts))
-    clock_ns[0] = loop_s * 1_000_000_000
-    assert (schedule.take_next(40) is not None) == begins
 
 
 def test_windows_of_another_loop_replace_the_first_ones() -> None:

@@ -58,9 +58,9 @@ class Observer:
         if note := schedule.refuses(stage.name) or self._look_at_works(stage.name):
             journal.note(note)
             return False
-        if schedule.drops_stacks(stage.name):
-            journal.note("stacks-too-many")
-        probe = schedule.probe(stage.name, recorder.torch, recorder.regions)
+        for note in schedule.lacking(stage):
+            journal.note(note)
+        probe = schedule.probe(stage, recorder.torch, recorder.regions)
         try:
             probe.start()
         except Unavailable as reason:

@@ -32,6 +32,9 @@ SECOND_PASS_STEP = 100
 LONG_STEP_NS = 1_000_000_000
 QUICK_STEP_NS, QUICK_STEP_EVENTS = 50_000_000, 5_000
 """A step that takes less, and of which a deep window holds fewer events, is cheap: a third pass holds more of them."""
+TINY_EVENTS, TINY_PER_NS = 3_000, 1e-3
+"""A step with more events than this, and faster ones, is of operators so tiny that torch's work on the shapes of their
+inputs, at the end of a deep window, takes as long as seven such steps: a first one goes without."""
 TRACES = ("light", "deep")
 """Windows with torch's profiler."""
 LAST_FOR_ALL = 2

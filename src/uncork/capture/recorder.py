@@ -56,6 +56,7 @@ class Recorder:
         self.here = Here()
         self.timed = False
         self.idle = False
+        self._rest_until = 0
         self.ended = False
         self.journal = Journal(orders)
         self.schedule = Schedule(orders.options)
@@ -107,7 +108,7 @@ class Recorder:
             return
         if self.threads.heir is not None and self.threads.makes_way():
             return
-        if self.idle and action is Action.CLOSE and (self.complete or not self.may_begin()):
+        if self.idle and action is Action.CLOSE and (self.complete or self._rests() or not self.may_begin()):
             self._count(now_ns)
             return
         if self.timed and action is not Action.NOTHING:
@@ -125,6 +126,10 @@ class Recorder:
                 self.thread = threading.get_ident()
             self._close(now_ns)
         self._open(valid=action is Action.CLOSE)
+
+    def _rests(self) -> bool:
+        """Return whether no window can be due after this step."""
+        return self.finder.seen < self._rest_until
 
     def _part(self) -> None:
         """End a window that may not go on in another training."""
@@ -278,7 +283,8 @@ class Recorder:
         wanted = self.orders.options.steps
         if wanted is not None and self.finder.seen >= wanted and not self.finder.may_train:
             self._end_program()
-        waits = self.complete or not self.schedule.begun
+        self._rest_until = self.schedule.rests_until(self.finder.seen)
+        waits = self.complete or not self.schedule.begun or self._rests()
         self.idle = observer.window is None and waits and not wanted
         if now_ns - self._last_write_ns > WRITE_EVERY_NS:
             self._write_again(now_ns)
@@ -322,6 +328,7 @@ class Recorder:
         if self.complete:
             self._watch_loader_again()
         self.complete = self.idle = False
+        self._rest_until = 0
         self._begun_ns = None
 
     def _watch_loader_again(self) -> None:

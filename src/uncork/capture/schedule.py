@@ -9,7 +9,7 @@ from typing import Any
 
 from uncork.capture import plan, settings
 from uncork.capture.budget import FASTEST_PER_NS, Room, Watch
-from uncork.capture.bursts import Bursts, is_due
+from uncork.capture.bursts import LOOKED_AT_EVERY, Bursts, is_due
 from uncork.capture.options import CaptureOptions
 from uncork.capture.plan import Stage
 from uncork.capture.probes import BaselineProbe, FunctionsProbe, Probe, TraceProbe
@@ -127,6 +127,15 @@ class Schedule:
             stage = replace(stage, most=plan.FORWARDS_MOST_DEEP)
         return plan.fit(stage, self._events_per_step(stage.name))
 
+    def rests_until(self, steps_seen: int) -> int:
+        """Return the step up to which nothing can be due, 0 where the next one may be.
+
+        To ask for a later pass takes 40 µs, more than a step of few operators bears each time; ranks ask at one step.
+        """
+        waits = self._world == 1 and self.held_since is None and bool(self._ahead) and self._ahead[0].number > 1
+        is_quick = self._step_ns("baseline") <= plan.QUICK_STEP_NS
+        return (steps_seen // LOOKED_AT_EVERY + 1) * LOOKED_AT_EVERY if waits and is_quick else 0
+
     def _give_up_traces(self, steps_seen: int) -> None:
         """Wait no longer for a region to close, where the program is to end once all is recorded."""
         if self._options.then_exit and steps_seen - (self.held_since or 0) >= HELD_MOST_STEPS:
@@ -204,18 +213,21 @@ class Schedule:
             self._ahead.insert(0, stage)
         return True
 
-    def drops_stacks(self, name: str) -> bool:
-        """Return whether a deep window goes without the stacks that were asked for."""
-        return name == "deep" and self._options.stacks and not self._stacks_fit()
+    def lacking(self, stage: Stage) -> list[str]:
+        """Return the ids of why a window goes without something that was asked for."""
+        if stage.name != "deep":
+            return []
+        no_stacks = self._options.stacks and not self._stacks_fit()
+        return ["stacks-too-many"] * no_stacks + ["shapes-put-off"] * self._puts_off_shapes(stage)
 
-    def probe(self, name: str, torch: Any, regions: Regions) -> Probe:
+    def probe(self, stage: Stage, torch: Any, regions: Regions) -> Probe:
         """Return the way to observe a window."""
-        asked = self._options
+        asked, name = self._options, stage.name
         if name == "light":
             return TraceProbe(torch, regions.switch)
         if name == "deep":
-            stacks = self._stacks_fit()
-            return TraceProbe(torch, regions.switch, stacks=stacks, shapes=asked.shapes, memory=asked.memory)
+            stacks, shapes = self._stacks_fit(), asked.shapes and not self._puts_off_shapes(stage)
+            return TraceProbe(torch, regions.switch, stacks=stacks, shapes=shapes, memory=asked.memory)
         if name in ("baseline", "baseline2"):
             return BaselineProbe()
         return FunctionsProbe() if name == "functions" else Probe()
@@ -259,6 +271,12 @@ class Schedule:
         """Return how many events a step of a window will hold: operators, and calls where stacks are recorded."""
         calls = self._per_step("functions", "calls") if name == "deep" and self._stacks_fit() else 0.0
         return self._per_step("light", "events") + calls
+
+    def _puts_off_shapes(self, stage: Stage) -> bool:
+        """Return whether a deep window leaves the shapes that were asked for to a later pass."""
+        events, step_ns = self._per_step("light", "events"), self._step_ns("baseline")
+        is_tiny = events > max(plan.TINY_EVENTS, plan.TINY_PER_NS * step_ns)
+        return stage.number == 1 and self._options.shapes and is_tiny
 
     def _stacks_fit(self) -> bool:
         """Return whether a step makes few enough Python calls for a deep window to record each of them."""
