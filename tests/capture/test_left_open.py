@@ -158,13 +158,18 @@ def assert_is_waited_for(name: str, path: Path, text: str, version: str) -> None
 
 @pytest.mark.parametrize(("file", "holds"), [("torch/autograd/function.py", True), ("mine/function.py", False)])
 def test_the_stack_shows_operators_where_no_trace_does(tmp_path: Path, file: str, *, holds: bool) -> None:
-    """Before 2.8 an operator that runs Python is known by the file of torch below it; it is not known when it ends."""
-    path = tmp_path / "trace.json"
+    """Before 2.8 an operator that runs Python shows by the file of torch below it, and is over when that has ended."""
+    path, seen = tmp_path / "trace.json", []
     path.write_text(OLDER % ("epoch", "5", "4"))
     left_open = LeftOpen()
-    apply = eval(compile("lambda do: do()", file, "eval"))  # noqa: S307  # our own words
-    apply(lambda: left_open.add(path, torch_of("2.3.1")))
-    assert [left_open.holds_back(), left_open.holds_back()] == [holds, holds]
+
+    def ends_inside() -> None:
+        left_open.add(path, torch_of("2.3.1"))
+        seen.append(left_open.holds_back())
+
+    apply = eval(compile("lambda self, do: do()", file, "eval"))  # noqa: S307  # our own words
+    apply(Slow(), ends_inside)
+    assert [*seen, left_open.holds_back()] == [holds, False]
 
 
 class Slow(Function):
@@ -272,10 +277,6 @@ def test_an_operator_in_python_is_seen_once(tmp_path: Path) -> None:
 
 def test_operators_in_python_that_end_hold_traces_back_no_longer(tmp_path: Path) -> None:
     """Four fifths of the time are spent in short ones, so that windows of fixed time end inside; all are recorded."""
-    import torch
-
-    if open_marks(torch).operators == "stack":
-        pytest.skip("before torch 2.8 no trace shows which operators were open")
     run = record(tmp_path / "run", [PROGRAM, "operators", str(tmp_path / "run")], cwd=HERE)
     assert (run.code, run.out) == (0, "recorded\n"), run.err
     assert {"light", "functions", "deep"} <= set(begun(run))

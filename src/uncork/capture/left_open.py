@@ -81,11 +81,13 @@ class LeftOpen:
         found = [one for one in _alive(torch) if as_written(one.name) in wanted] if wanted else []
         self._regions += [weakref.ref(one.record) for one in found]
         unknown = wanted - {as_written(one.name) for one in found}
-        if unknown or (marks.operators == "stack" and runs_below(sys._getframe(), OPERATORS)):
+        by_stack = marks.operators == "stack"
+        below = _operators_below(sys._getframe(), torch) if unknown or by_stack else {}
+        open_ones = set(below) if by_stack else unknown
+        if unknown or open_ones:
             self._once = is_in_compiler(sys._getframe())
-            below = {} if marks.operators == "stack" else _operators_below(sys._getframe(), torch)
             if not self._once and below and unknown <= set(below):
-                self._below = threading.get_ident(), {code for name in unknown for code in below[name]}
+                self._below = threading.get_ident(), {code for name in open_ones for code in below[name]}
             else:
                 self._for_good = self._for_good or not self._once
 
