@@ -52,13 +52,13 @@ def plain_no_loader():
     return 8
 
 
-def accumulation(source):
-    """Four backward passes per update."""
+def accumulation(source, passes=4):
+    """Some backward passes per update."""
     model = net()
     optimizer = sgd(model)
     for number, (x, y) in enumerate(source):
         LOSS(model(x), y).backward()
-        if number % 4 == 3:
+        if number % passes == passes - 1:
             optimizer.step()
             optimizer.zero_grad()
     return 4
@@ -72,6 +72,16 @@ def accumulation_loader():
 def accumulation_no_loader():
     """Accumulation over tensors."""
     return accumulation([(X[:4], Y[:4])] * 16)
+
+
+def many_micro_batches_loader():
+    """More backward passes per update than a program without torch.optim is given."""
+    return accumulation(loader(128, 1), 32)
+
+
+def many_micro_batches_no_loader():
+    """The same over tensors."""
+    return accumulation([(X[:4], Y[:4])] * 128, 32)
 
 
 def gan(source, critic=1):
@@ -334,6 +344,8 @@ SCENARIOS = [
     plain_no_loader,
     accumulation_loader,
     accumulation_no_loader,
+    many_micro_batches_loader,
+    many_micro_batches_no_loader,
     gan_loader,
     gan_no_loader,
     wgan_no_loader,

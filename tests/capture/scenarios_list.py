@@ -5,6 +5,8 @@ RULES = {
     "plain_no_loader": "optimizer",
     "accumulation_loader": "loader",
     "accumulation_no_loader": "optimizer",
+    "many_micro_batches_loader": "loader",
+    "many_micro_batches_no_loader": "optimizer",
     "gan_loader": "loader",
     "gan_no_loader": "optimizer",
     "wgan_no_loader": "optimizer",

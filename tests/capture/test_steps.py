@@ -139,3 +139,16 @@ def test_batches_fetched_ahead_are_of_the_step_that_gathers_over_them() -> None:
     assert validation == [CLOSE, NOTHING, NOTHING, NOTHING, move, move]
     assert step() == [move] * 4
     assert step() == [CLOSE, NOTHING, NOTHING, NOTHING]
+
+
+def test_backward_passes_of_one_update_are_taken_back() -> None:
+    """A batch that goes through the model sample by sample looked like 16 updates by hand; the optimiser's says no."""
+    finder = StepFinder()
+    finder.optimizer_built()
+    for _ in range(3):
+        finder.fetch()
+        for _ in range(32):
+            finder.backward(updated_inside=False)
+        action = finder.update(1)
+        assert action is (Action.RESTART if not finder.seen else NOTHING)
+    assert (finder.rule, finder.seen, finder.step_is_open) == ("loader", 2, True)

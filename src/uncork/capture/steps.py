@@ -46,7 +46,7 @@ class StepFinder:
         self.burst = 1
         self.started = False
         self._updates = self._backwards = 0
-        self._trains = self._updated = self._begins = False
+        self._trains = self._updated = self._begins = self._guessed = False
         self._seen_when_built = 0
         self._fetched = self._generated = False
         self._cycles_without_fetch = self._streak = self._in_burst = 0
@@ -114,6 +114,8 @@ class StepFinder:
 
     def update(self, key: int, kind: str = "optimizer", *, begins: bool = False) -> Action:
         """Return what the exit of an optimiser's step (or a scaler's attempt) means; `begins` as in `Cycle.add`."""
+        if self._guessed and kind != "backward":
+            return self._take_back(key, kind)
         restart = Action.NOTHING if self._trains else self._train()
         self._updated, self._begins = True, False
         self._updates += 1
@@ -133,6 +135,17 @@ class StepFinder:
                 return Action.NOTHING
             self.seen += LOADER_PATIENCE - 1
         return self._close_burst(kind)
+
+    def _take_back(self, key: int, kind: str) -> Action:
+        """Begin anew: the backward passes that were taken for steps are parts of the first, which ends here."""
+        self._guessed, self._updated = False, True
+        self._reset()
+        self._backwards = self._cycles_without_fetch = 0
+        self._updates = int(self._fetched)
+        self.seen = 1 - self._updates
+        self.rule = "none" if self._fetched else kind
+        self.cycle.add(key)
+        return Action.RESTART
 
     def gather(self, burst: int, over: int) -> None:
         """Make one step of several closed cycles from now on (`uncork.capture.bursts`).
@@ -162,6 +175,7 @@ class StepFinder:
             return self.update(-1, "optimizer_in_backward")
         by_hand = not self._updated and (not self.optimizers or self._backwards > BACKWARD_PATIENCE)
         if by_hand or self.rule == "backward":
+            self._guessed = self._guessed or self.optimizers > 0
             action = self.update(-2, "backward")
             self._updated = False
             return action
