@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from uncork.calltree import CallTree
+from uncork.findings import Location
 from uncork.measure import Rank
+from uncork.measure.host_pieces import where
 from uncork.measure.whereabouts import busiest_lines
 from uncork.places import Place, is_library_frame, sampled_lines
 from uncork.recording import Moments
@@ -125,3 +127,9 @@ def test_the_recorder_is_no_place() -> None:
     """Where a program has no file (``python -c``), a library's frame may be all there is, but none of ours."""
     frames = ["lib/trainer/loop.py(3): fit", "uncork/capture/hooks.py(9): in_region", "torch/nn/module.py(1): f"]
     assert [is_library_frame(frame) for frame in frames] == [True, False, False]
+
+
+def test_a_place_whose_line_nothing_tells_is_named_by_its_file():
+    """Of what ran at a script's top level, a trace has no line."""
+    assert where(Location(file="/home/me/train.py", function="<module>")) == "train.py (<module>)"
+    assert where(Location(file="/home/me/train.py", line=7)) == "train.py:7"

@@ -130,6 +130,21 @@ def test_a_percentile_needs_steps_to_stand_on(steps, told):
     assert ("p95 99.0 ms" in text) == told
 
 
+def test_memory_that_grows_is_shown_beside_what_gives_back_time():
+    """It gives back no time, so it comes last of all; of seven findings the sixth takes the fifth's place."""
+    report = starved_report()
+    (finding,) = report.findings
+    grows = replace(finding, bottleneck=Bottleneck.MEMORY, cost_ns_per_step=0)
+    for findings, numbers in (
+        ([finding] * 5 + [grows] * 2, "12346"),
+        ([finding] * 7, "12345"),
+        ([finding] * 4 + [grows] * 3, "12345"),
+    ):
+        text = renderers()["terminal"](replace(report, findings=tuple(findings)), Options())
+        assert "".join(line[2] for line in text.splitlines() if line[2:3].isdigit() and line[3:5] == "  ") == numbers
+        assert "2 more with -v" in text
+
+
 def test_markdown_says_what_each_finding_is_worth():
     """30 to 55 % of the step, as in the terminal; memory freed where no time is; nothing where neither is known."""
     report = starved_report()

@@ -61,6 +61,6 @@ def where(location: Location) -> str:
     """
     if location.file:
         file = re.sub(r"^([A-Za-z]:)?[/\\].*[/\\]", "", location.file)
-        line = f"{file}:{location.line}"
+        line = file if location.line is None else f"{file}:{location.line}"
         return f"{line} ({location.function})" if location.function else line
     return location.module or location.op or location.function or ""

@@ -198,15 +198,30 @@ def _findings(report: Report, options: Options) -> Iterator[RenderableType]:
         yield Text(say(lang, report.nothing_found), style="bold")
         return
     yield Text(say(lang, "ui.what_to_change"), style="bold")
-    most = len(report.findings) if options.verbose else _MOST_FINDINGS
-    widest = max(_GAIN_WIDTH, *(cell_len(gain(finding, lang)) for finding in report.findings[:most]))
-    for number, finding in enumerate(report.findings[:most], start=1):
+    chosen = _first(report, options)
+    widest = max(_GAIN_WIDTH, *(cell_len(gain(finding, lang)) for _, finding in chosen))
+    for number, finding in chosen:
         yield Padding(_finding(number, finding, options, widest), (0, 0, 0, 2))
-    hidden = len(report.findings) - most
+    hidden = len(report.findings) - len(chosen)
     if hidden > 0:
         yield Padding(Text(say(lang, "ui.more_findings", {"count": hidden}), style="dim"), (0, 0, 0, 2))
     if report.gains_overlap:
         yield Padding(Text(say(lang, "ui.gains_overlap"), style="dim"), (0, 0, 0, 2))
+
+
+def _first(report: Report, options: Options) -> list[tuple[int, Finding]]:
+    """Return the findings to show, numbered; head room in memory gives back no time, and has a place all the same."""
+    numbered = list(enumerate(report.findings, start=1))
+    if options.verbose or len(numbered) <= _MOST_FINDINGS:
+        return numbered
+    first, rest = numbered[:_MOST_FINDINGS], numbered[_MOST_FINDINGS:]
+    shown = any(_is_head_room(finding) for _, finding in first)
+    head_room = [] if shown else [one for one in rest if _is_head_room(one[1])][:1]
+    return [*first[: _MOST_FINDINGS - len(head_room)], *head_room]
+
+
+def _is_head_room(finding: Finding) -> bool:
+    return finding.bottleneck is Bottleneck.MEMORY and not finding.cost_ns_per_step
 
 
 def _finding(number: int, finding: Finding, options: Options, gain_width: int) -> RenderableType:

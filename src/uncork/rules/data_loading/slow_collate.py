@@ -16,7 +16,9 @@ from uncork.rules.worth import NOTABLE_SHARE, charge, sure
 WON_SHARE = 0.8
 """Stacking tensors of one shape is one copy of the batch's bytes: a fifth is left at most where it was a loop."""
 MOST_OF_IT = 0.5
-"""A function that takes half of the collation is what to change, not how items are put together."""
+"""What takes half of the collation is what to change, not how items are put together."""
+ITEM_STAGES = ("read", "decode", "augment")
+"""What makes an item, wherever it is called."""
 
 
 @rule()
@@ -64,8 +66,14 @@ def _inside(code: LoaderCode, collate: Collate) -> Part | None:
 
     What takes longer than all items together cannot be called by them alone.
     """
-    top, place = code.top(), collate.location
+    if code.top("collate") is None:
+        top = code.top()
+        share = top.share if top else 0.0
+    else:  # lists that it makes bear its name, whatever they cost
+        tops = [part for part in map(code.top, ITEM_STAGES) if part]
+        top = max(tops, key=lambda part: part.share, default=None)
+        share = sum(code.share(stage) for stage in ITEM_STAGES)
+    place = collate.location
     if top is None or (top.file, top.function) == (place.file, place.function):
         return None
-    in_collate = top.share - (1 - collate.share)
-    return top if code.top("collate") is None and in_collate >= MOST_OF_IT * collate.share else None
+    return top if share - (1 - collate.share) >= MOST_OF_IT * collate.share else None
