@@ -1,5 +1,6 @@
 """Signals that fall into the recorder: what they raise is the program's, and so is every frame that it is shown."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -75,7 +76,12 @@ def ran(signalled: tuple[str, Path], when: str) -> Run:
     """Return the recording of the program."""
     name, folder = signalled
     run = record(folder / "run", ["late.py", name, when], cwd=folder)
-    return replace(run, out=run.out.replace(f"{folder}/", ""), err=run.err.replace(f"{folder}/", ""))
+    return replace(run, out=bare(run.out, folder), err=bare(run.err, folder))
+
+
+def bare(text: str, folder: Path) -> str:
+    """Return what was printed without the folder, and without the marks below a line that Python sets from 3.13 on."""
+    return re.sub(r"\n +[~^]+(?=\n)", "", text.replace(f"{folder}/", ""))
 
 
 def test_what_the_program_prints_shows_its_own_frames(signalled: tuple[str, Path]) -> None:
