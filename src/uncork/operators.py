@@ -127,6 +127,7 @@ _WRITES = re.compile(
     r"torch/serialization\.py\(\d+\): (_?save|load)|tensorboard\S*\(\d+\): |wandb\S*\(\d+\): |mlflow\S*\(\d+\): "
     r"|logging/__init__\S*\(\d+\): |checkpoint\S*\(\d+\): _?(save|load)|<built-in (function|method) (print|fsync)"
     r"|<built-in function (replace|rename)>"  # of posix: a file is put in its place
+    r"|lightning\S*/(loggers|logger_connector)/\S+\(\d+\): "
 )
 INPUT_OUTPUT_REGION = re.compile(r"checkpoint.*(save|load|writ)|(save|load|writ).*checkpoint|save_model", re.IGNORECASE)
 

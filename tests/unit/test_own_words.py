@@ -96,7 +96,7 @@ def test_a_finding_speaks_them(lang: str):
     """
     told = "setting loader_of transformers\n" + text
     snippets = [finding_texts(_starved(one), lang)["advice"][0]["snippet"] for one in (text, told)]
-    assert snippets[0].startswith("loader = DataLoader(dataset, batch_size=4, num_workers=")
+    assert snippets[0].startswith("loader = DataLoader(dataset, batch_size=4, shuffle=..., num_workers=")
     assert snippets[1].startswith(
         "args = TrainingArguments(output_dir, per_device_train_batch_size=4, dataloader_num_w"
     )
@@ -133,3 +133,25 @@ def test_a_loader_that_is_not_pytorchs_is_read_all_the_same():
     behind = types.SimpleNamespace(bs=16, dataset=items, num_workers=1)
     told = of_loader(types.SimpleNamespace(num_workers=0, pin_memory=False, dataset="stand-in", d=behind))
     assert (told["num_workers"], told["batch_size"], told["dataset"], told["batches"]) == (0, 16, "list", None)
+
+
+@pytest.mark.torch
+def test_whether_the_loader_shuffles_is_read_off_it():
+    """A loader that draws by itself has no such setting to keep: an own sampler, own batches, a stream of items."""
+    data = pytest.importorskip("torch.utils.data")
+
+    class Stream(data.IterableDataset):
+        def __iter__(self):
+            return iter(range(8))
+
+    own = data.WeightedRandomSampler([1.0] * 8, 8)
+    batches = data.BatchSampler(data.RandomSampler(range(8)), 2, drop_last=False)
+    loaders = {
+        data.DataLoader(range(8), 2, shuffle=True): True,
+        data.DataLoader(range(8), 2): False,
+        data.DataLoader(range(8), 2, sampler=own): None,
+        data.DataLoader(range(8), batch_sampler=batches): None,
+        data.DataLoader(range(8), batch_size=None): None,
+        data.DataLoader(Stream(), 2): None,
+    }
+    assert [of_loader(one)["shuffle"] for one in loaders] == list(loaders.values())

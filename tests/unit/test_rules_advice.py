@@ -195,8 +195,11 @@ def test_code_to_copy_keeps_the_programs_own_settings(lang: str):
       main 0.1ms..3.9ms cudaMemcpyAsync -> stream 7 0.2ms..3.8ms Memcpy HtoD (Pageable -> Device)
       main 4ms..4.5ms aten::mm -> stream 7 4.5ms..9.9ms ampere_sgemm_128x64_tn
     """
-    known = "setting batch_size 24\n    setting num_workers 3"
-    for settings, kept in ((known, "batch_size=24, num_workers=3"), ("", "batch_size=..., num_workers=...")):
+    known = "setting batch_size 24\n    setting num_workers 3\n    setting shuffle true"
+    for settings, kept in (
+        (known, "batch_size=24, shuffle=True, num_workers=3"),
+        ("", "batch_size=..., shuffle=..., num_workers=..."),
+    ):
         advice = finding_texts(found("pageable-copy", text.format(settings=settings)), lang)["advice"][0]
         assert advice["snippet"].startswith(f"loader = DataLoader(dataset, {kept}, pin_memory=True)\n")
 

@@ -141,6 +141,10 @@ def _devices(torch: Any) -> list[dict[str, Any]]:
     return found
 
 
+_ORDERS = {"RandomSampler": True, "SequentialSampler": False}
+"""What DataLoader makes of ``shuffle``; any other sampler is the program's own."""
+
+
 def of_loader(loader: Any) -> dict[str, Any]:
     """Return the settings of a DataLoader; it may be gone when they are written, since its iterator outlives it."""
     asked, loader = loader, loader if hasattr(loader, "batch_sampler") else getattr(loader, "d", loader)  # fastai's
@@ -150,6 +154,8 @@ def of_loader(loader: Any) -> dict[str, Any]:
     }
     if found["batch_size"] is None:
         found["batch_size"] = getattr(getattr(loader, "batch_sampler", None), "batch_size", getattr(loader, "bs", None))
+    sampler = getattr(getattr(loader, "batch_sampler", None), "sampler", None)
+    found["shuffle"] = _ORDERS.get(type(sampler).__name__) if getattr(loader, "batch_size", None) else None
     context = getattr(asked, "multiprocessing_context", None)
     if context is not None:
         found["start_method"] = context.get_start_method()

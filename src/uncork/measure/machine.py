@@ -28,6 +28,7 @@ class Machine(Measurement):
         persistent_workers: Whether its workers outlive an epoch.
         prefetch_factor: Batches that each worker keeps ready.
         batch_size: Items per batch.
+        shuffle: Whether it shuffles; None where the sampler is the program's own, or unknown.
         optimizer: Name of the optimizer's class, or empty.
         anomaly: Whether autograd's anomaly detection is on.
         dataset: Where the data set's class makes an item; nothing where it is not the user's.
@@ -50,6 +51,7 @@ class Machine(Measurement):
     anomaly: bool | None
     dataset: Location
     modelless: bool = False
+    shuffle: bool | None = None
     tracer: str = ""
     loader_of: str = ""
     host_bf16: tuple[str, ...] | None = None
@@ -75,6 +77,7 @@ class Machine(Measurement):
             anomaly=_flag(settings.get("anomaly_detection")),
             dataset=_dataset(settings),
             modelless=recording.run is not None and "threads" in settings and "model" not in settings,
+            shuffle=_flag(settings.get("shuffle")),
             tracer=str(settings.get("tracer") or ""),
             loader_of=str(settings.get("loader_of") or ""),
             host_bf16=_words(recording.host.get("cpu_bf16")),
@@ -92,6 +95,7 @@ class Machine(Measurement):
             "accelerator": self.accelerator,
             "batch_size": _said(self.batch_size),
             "twice_batch_size": str(2 * self.batch_size) if self.batch_size else "2 * batch_size",
+            "shuffle": _said(self.shuffle),
             "num_workers": _said(self.num_workers),
             "more_workers": _said(
                 self.cores if self.num_workers == 0 else 2 * self.num_workers if self.num_workers else None

@@ -13,7 +13,7 @@ Call = tuple[str, Mapping[str, str]]
 _LOADER = re.compile(r"^loader = DataLoader\(dataset, (?P<settings>[^#\n]*)\)", re.MULTILINE)
 _SETTING = re.compile(r"(\w+)=([^,]+)(?:, )?")
 _WORKERS = re.compile(r"\bnum_workers=")
-_MAY_LACK = frozenset(("batch_size", "persistent_workers"))
+_MAY_LACK = frozenset(("batch_size", "shuffle", "persistent_workers"))
 """Settings that stand beside what is to be changed: advice holds without them where a framework has none."""
 _HELPS = ("persistent_workers", "prefetch_factor", "pin_memory", "num_workers")
 
