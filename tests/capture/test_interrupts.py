@@ -64,6 +64,97 @@ RAISED = {
 STACK = {"SIGALRM": "['<module>', 'train', 'handler']\n", "SIGINT": ""}
 """What the program's handler prints of its own stack."""
 
+AMID = """
+import ctypes, signal, sys
+from importlib import import_module
+from pathlib import Path
+import torch
+
+def falls(*args, **kwargs):
+    if is_on() and not fallen:
+        fallen.append(sys.argv[3])
+        signal.raise_signal(signal.SIGINT)
+    return whole(*args, **kwargs)
+
+def is_on():
+    return torch._C._autograd._profiler_enabled() or level() > before
+
+def level():
+    (path,) = (Path(torch.__file__).parent / "lib").glob("libc10.[sd]*")
+    return ctypes.c_int.in_dll(ctypes.CDLL(str(path)), "FLAGS_caffe2_log_level").value
+
+module = import_module(sys.argv[1])
+owner = getattr(module, sys.argv[2], module)
+whole, fallen, before = getattr(owner, sys.argv[3]), [], level()
+setattr(owner, sys.argv[3], falls)
+weight = torch.ones(4, requires_grad=True)
+optimizer = torch.optim.SGD([weight])
+for _ in range(40):
+    try:
+        (weight * 2).sum().backward()
+        optimizer.step()
+    except KeyboardInterrupt:
+        print(torch._C._autograd._profiler_enabled(), level() - before, flush=True)
+print(fallen, level() - before)
+"""
+PLACES = {
+    "wait": ("uncork.capture.probes", "", "let_collectives_end"),
+    "begin": ("torch.autograd.profiler", "profile", "_prepare_trace"),
+    "counts": ("uncork.capture.core_time", "CoreTime", "facts"),
+}
+"""Where a Ctrl-C falls while a trace begins, is on, or ends: module, class, function."""
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_no_trace_stays_on_after_a_ctrl_c_that_is_caught(tmp_path: Path, place: str) -> None:
+    """Torch would crash with it at the exit, print lines of its own, or be silent for good; later windows come."""
+    (tmp_path / "amid.py").write_text(AMID)
+    run = record(tmp_path / "run", ["amid.py", *PLACES[place]], cwd=tmp_path)
+    assert (run.out, run.err, run.code) == (f"False 0\n['{PLACES[place][2]}'] 0\n", "", 0)
+    assert {"light", "baseline2"} & set(run.window_names())
+
+
+COLLECTING = """
+import gc, signal, sys, time
+import torch
+
+def late(number, frame):
+    raise TimeoutError("late")
+
+def spin(seconds):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        pass
+
+kind, handler, wait = (TimeoutError, late, spin) if sys.argv[1] == "spins" else (
+    KeyboardInterrupt, signal.default_int_handler, time.sleep)
+signal.signal(signal.SIGALRM, handler)
+kept = [[] for _ in range(500_000)]
+for _ in range(5):
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.002)
+        gc.collect()
+        wait(5)
+        print("lost")
+    except kind as error:
+        print(repr(error))
+print(signal.getsignal(signal.SIGURG) is signal.SIG_DFL)
+signal.setitimer(signal.ITIMER_REAL, 0.002)
+gc.collect()
+wait(5)
+"""
+
+
+@pytest.mark.parametrize(("way", "raised"), [("spins", "TimeoutError('late')"), ("sleeps", "KeyboardInterrupt()")])
+def test_what_falls_into_a_collection_is_raised_after_it(tmp_path: Path, way: str, raised: str) -> None:
+    """Python prints and forgets what a handler raises in the collector's callbacks, and ours is one."""
+    (tmp_path / "collecting.py").write_text(COLLECTING)
+    run = record(tmp_path / "run", ["collecting.py", way], cwd=tmp_path)
+    assert run.out == f"{raised}\n" * 5 + "True\n"
+    assert "uncork" not in run.err
+    assert "ignored" not in run.err
+    assert run.err.endswith({"spins": "TimeoutError: late\n", "sleeps": "KeyboardInterrupt\n"}[way])
+
 
 @pytest.fixture(params=["SIGALRM", "SIGINT"])
 def signalled(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Path]:

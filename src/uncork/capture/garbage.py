@@ -6,6 +6,9 @@ import threading
 import time
 from typing import Any, Protocol
 
+from uncork.capture.apart import is_theirs
+from uncork.capture.carried import carry_on
+
 REGION = "Python GC"
 """Name of a collection in a trace, as torch's own profiler spells it."""
 
@@ -25,7 +28,7 @@ class Garbage:
         self._trace: Traced | None = None
         self._region: Any = None
         self._open: dict[int, Any] = {}  # by the thread that collects, which may let another run meanwhile
-        self._begun_ns = 0
+        self._begun_ns: int | None = None
 
     def watch(self, torch: Any, trace: Traced) -> None:
         """Be told of collections from now on; the program's own callbacks stay as they are.
@@ -36,6 +39,7 @@ class Garbage:
         """
         self._region, self._trace = torch._C._profiler._RecordFunctionFast, trace
         gc.callbacks.append(self._told)
+        carry_on(Garbage._told.__code__, self._interrupted)
 
     def forget(self) -> None:
         """Count from nothing: the steps so far were not the loop's."""
@@ -51,6 +55,11 @@ class Garbage:
         region = self._open.pop(threading.get_ident(), None)
         if region is not None:
             region.__exit__(None, None, None)
+
+    def _interrupted(self) -> None:
+        """Leave a collection of which only the begin or the end was heard."""
+        self._begun_ns = None
+        self.close()
 
     def end(self) -> None:
         """Hear no more."""
@@ -101,12 +110,15 @@ class Garbage:
                     self.marked += 1
                 self._begun_ns = time.perf_counter_ns()
                 return
-            took_ns = time.perf_counter_ns() - self._begun_ns
+            begun_ns, self._begun_ns = self._begun_ns, None
             if self._open:
                 self.close()
-            elif self.is_timed:
+            elif self.is_timed and begun_ns is not None:
+                took_ns = time.perf_counter_ns() - begun_ns
                 self._running[about["generation"]] += 1
                 self._running_ns += took_ns
                 self._running_longest_ns = max(self._running_longest_ns, took_ns)
-        except Exception:  # none is watched from here on, and nothing of ours is thrown into the program
-            self.end()
+        except Exception as error:
+            if is_theirs(error):
+                raise
+            self.end()  # none is watched from here on, and nothing of ours is thrown into the program
