@@ -72,6 +72,27 @@ def test_no_process_is_started_in_the_programs_name(tmp_path: Path) -> None:
     assert run.told(0)["host"]["platform"] == f"{platform.system()}-{platform.release()}-{platform.machine()}"
 
 
+WARNED = """
+import warnings
+from torch.utils.data import DataLoader, TensorDataset
+import torch
+
+warnings.simplefilter("always")
+for workers in (0, 1):
+    for batch in DataLoader(TensorDataset(torch.ones(8, 4)), 4, pin_memory=True, num_workers=workers):
+        pass
+"""
+
+
+@pytest.mark.skipif(torch.accelerator.is_available() if hasattr(torch, "accelerator") else True, reason="pins memory")
+def test_a_warning_names_the_line_that_it_names_without_the_recorder(tmp_path: Path) -> None:
+    """Filters of warnings go by it: that memory is not pinned, torch says of whoever begins to iterate."""
+    (tmp_path / "main.py").write_text(WARNED, encoding="utf-8")
+    alone = plain([str(tmp_path / "main.py")], cwd=HERE)
+    assert "no accelerator is found" in alone.stderr
+    assert record(tmp_path / "run", [str(tmp_path / "main.py")], cwd=HERE).err == alone.stderr
+
+
 FORWARDS = """
 import sys, torch
 model = torch.nn.Linear(8, 8)

@@ -36,20 +36,22 @@ def install(module: Any, recorder: Recorder) -> None:
 
 
 def _hook_made(iterator: Any, recorder: Recorder) -> None:
-    """Remember the loader of each iterator, also of those that a framework makes and keeps by itself."""
-    original = iterator.__init__
+    """Remember the loader of each iterator, also of those that a framework makes and keeps by itself.
 
-    @functools.wraps(original)
-    def __init__(self: Any, loader: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
-        if not recorder.complete:
-            recorder.guard(lambda: note(self, loader))
-        original(self, loader, *args, **kwargs)
+    What ``__init__`` warns of names the line that called it: it stays the program's.
+    """
+
+    def __new__(cls: type, loader: Any = None, *_args: Any, **_more: Any) -> Any:  # noqa: N807
+        made: Any = object.__new__(cls)
+        if loader is not None and not recorder.complete:
+            recorder.guard(lambda: note(made, loader))
+        return made
 
     def note(made: Any, loader: Any) -> None:
         made._uncork_loader = {**of_loader(loader), "loader_of": framework(sys._getframe())}
         _iterated(made, recorder)
 
-    iterator.__init__ = __init__
+    iterator.__new__ = staticmethod(__new__)
 
 
 def _iterated(iterator: Any, recorder: Recorder) -> None:
