@@ -317,3 +317,24 @@ def test_limit_of_time(tmp_path: Path) -> None:
     assert "tidied up" in run.out
     assert run.told()["stopped_by_us"]
     assert run.told()["signal"] == signal.SIGINT
+
+
+AMID_BACKWARD = """
+import torch
+from torch.utils.checkpoint import checkpoint
+
+parts = torch.nn.ModuleList(torch.nn.Linear(8, 8) for _ in range(5))
+for _ in range(40):
+    x = torch.ones(4, 8, requires_grad=True)
+    for part in parts:
+        x = checkpoint(part, x, use_reentrant=False)
+    x.sum().backward()
+"""
+
+
+def test_no_window_begins_amid_backward(tmp_path: Path) -> None:
+    """Autograd puts back the thread's state as it goes on, the profiler's too: torch warned of it, or crashed."""
+    (tmp_path / "amid.py").write_text(AMID_BACKWARD)
+    run = record(tmp_path / "run", ["amid.py"], cwd=tmp_path)
+    assert (run.out, run.err, run.code) == ("", "", 0)
+    assert run.told(0)["step_rule"] == "backward"

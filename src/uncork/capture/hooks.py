@@ -308,8 +308,8 @@ class Outermost:
         recorder = self._recorder
         if not recorder.is_on_thread() and getattr(module, "_is_replica", False):
             return  # DataParallel's threads do a part of the recorded one's step
-        if not recorder.threads.hears("forwards"):
-            return
+        if in_engine(recorder.torch) or not recorder.threads.hears("forwards"):
+            return  # amid backward a part is computed anew, and autograd would lose a trace that begins there
         recorder.saw_model(module)
         if recorder.finder.wants_forwards and recorder.finder.rule != "mark" and not is_capturing(recorder.torch):
             recorder.take(recorder.finder.forward())
