@@ -90,6 +90,24 @@ def test_an_undisturbed_count_is_written(tmp_path: Path) -> None:
     assert sys.getprofile() is None
 
 
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="needs Python 3.11 or older: later ones call nothing there")
+def test_a_ctrl_c_amid_the_end_leaves_no_count_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The window is given up after it, and each call of the program would be counted for good."""
+    asked = sys.getprofile
+    ours = FunctionsProbe()
+    ours.start()
+
+    def interrupted() -> None:
+        monkeypatch.setattr(sys, "getprofile", asked)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys, "getprofile", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        ours.stop(tmp_path / "functions.pstats")
+    ours.discard()
+    assert sys.getprofile() is None
+
+
 def test_an_installed_package_is_none_of_pythons_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Installed packages lie in a folder below Python's library, and may have the name of one of its modules."""
     installed = tmp_path / "site-packages"

@@ -60,6 +60,7 @@ class Observer:
             return False
         for note in schedule.lacking(stage):
             journal.note(note)
+        self._discard()  # of a window whose begin something that was raised there has interrupted
         probe = schedule.probe(stage, recorder.torch, recorder.regions)
         try:
             probe.start()
@@ -69,9 +70,9 @@ class Observer:
         except BaseException:  # a handler of the program's may raise anywhere
             probe.discard()
             raise
+        self.probe = probe
         if probe.goes_without:
             journal.note(probe.goes_without)
-        self.probe = probe
         if threading.current_thread() is not threading.main_thread() and not hasattr(self._local, "farewell"):
             self._local.farewell = Farewell(recorder)
         if stage.name == "baseline" and "loader_now" in journal.seen:
@@ -95,11 +96,15 @@ class Observer:
 
     def end(self) -> None:
         """Stop the probe and write what it saw; a window that saw no whole step leaves nothing."""
-        recorder, window = self._recorder, self._take()
-        if window is None:
-            self._discard()  # of a window that something which was raised here has interrupted
-            return
-        begun_ns = time.perf_counter_ns()
+        try:
+            window = self._take()
+            if window is not None:
+                self._keep(window)
+        finally:  # a Ctrl-C that falls anywhere here must not leave a profiler on
+            self._discard()
+
+    def _keep(self, window: Window) -> None:
+        recorder, begun_ns = self._recorder, time.perf_counter_ns()
         name = window.stage.name
         older = recorder.schedule.windows.get(name)
         fewer = older is not None and len(window.step_ns) < len(older.step_ns)
@@ -124,11 +129,14 @@ class Observer:
 
     def end_timed(self, look: Path) -> Window | None:
         """Return the window of fixed time that ends here, what it saw written to `look`; None where none was open."""
-        window = self._take()
-        self.sampler.run(False)
-        if window is not None:
-            window.facts["length_ns"] = time.time_ns() - window.start_ns
-            self._stop(window, look)
+        try:
+            window = self._take()
+            self.sampler.run(False)
+            if window is not None:
+                window.facts["length_ns"] = time.time_ns() - window.start_ns
+                self._stop(window, look)
+        finally:
+            self._discard()
         return window
 
     def cut(self) -> None:
@@ -151,7 +159,6 @@ class Observer:
 
     def give_up(self) -> None:
         """Leave no profiler on and no mark open, whatever does not work any more; the window is gone."""
-        self.window = None
         for close in (self.marks.close, self._recorder.journal.garbage.close, self._recorder.regions.unwatch):
             with contextlib.suppress(Exception):
                 close()
@@ -181,7 +188,8 @@ class Observer:
         return window
 
     def _discard(self) -> None:
-        """End the probe and write nothing; one of another thread's is left to it."""
+        """End the probe, if it is on still, and write nothing; one of another thread's is left to it."""
+        self.window = None
         if self._recorder.is_on_thread():
             self.probe.discard()
         self.probe = Probe()
@@ -190,9 +198,4 @@ class Observer:
         """End the probe, write what it saw, and note the figures in its window."""
         if window.cores is not None:
             window.facts.update(window.cores.facts())
-        try:
-            window.facts.update(self.probe.stop(path))
-        except BaseException:  # a Ctrl-C that falls here must not leave a profiler on
-            self.probe.discard()
-            raise
-        self.probe = Probe()
+        window.facts.update(self.probe.stop(path))

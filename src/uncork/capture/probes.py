@@ -162,12 +162,12 @@ class TraceProbe(Probe):
 
     def discard(self) -> None:
         """Stop and write nothing; harmless if it is stopped already."""
-        if self._running:
-            try:
+        try:
+            if self._running:
                 self._disable()
                 self.left_open.add_all(self._torch)
-            finally:
-                self._speak()
+        finally:
+            self._speak()
 
     @classmethod
     def let_forked_end(cls) -> None:
@@ -191,21 +191,27 @@ class TraceProbe(Probe):
         from torch.autograd import _disable_profiler, profiler
 
         self._regions(False)
-        self._running = False
         # Torch warns of regions that are still open, as they are where a window ends inside a step.
         self._quiet.append(quiet_warnings(self._torch))
         theirs = sys.getprofile()
         try:
-            device = _device(self._torch)
-            if device is not None and not is_capturing(self._torch):  # the program's graph, which a wait would spoil
-                getattr(self._torch, device).synchronize()
-            let_collectives_end(self._torch)
-            results = _disable_profiler()
-        finally:
-            if theirs is not self._tracer:
-                give_back(theirs)
-            profiler._run_on_profiler_stop()
+            self._wait()
+        finally:  # also where the device has failed, or a Ctrl-C fell into the wait
+            self._running = False
+            try:
+                results = _disable_profiler()
+            finally:
+                if theirs is not self._tracer:
+                    give_back(theirs)
+                profiler._run_on_profiler_stop()
         return results
+
+    def _wait(self) -> None:
+        """Wait for what the trace is to hold still, and for what would write into it after its end."""
+        device = _device(self._torch)
+        if device is not None and not is_capturing(self._torch):  # the program's graph, which a wait would spoil
+            getattr(self._torch, device).synchronize()
+        let_collectives_end(self._torch)
 
 
 class FunctionsProbe(Probe):
@@ -226,12 +232,13 @@ class FunctionsProbe(Probe):
             cProfile = standard("cProfile", "profile", "optparse")  # noqa: N806  # the module's own name
         except ImportError as hidden:
             raise Unavailable("profile-hidden") from hidden
-        profile = cProfile.Profile()
+        if sys.version_info >= (3, 12):
+            self._claim = sys.monitoring.use_tool_id
+        self._profile = cProfile.Profile()
         try:
-            profile.enable()
+            self._profile.enable()
         except ValueError as taken:  # Python 3.12+: another tool holds the profiler's slot
             raise Unavailable("user-cprofile") from taken
-        self._profile = profile
         self._free_when_claimed()
 
     def stop(self, path: Path) -> dict[str, int]:
@@ -252,15 +259,17 @@ class FunctionsProbe(Probe):
 
     def _end(self) -> bool:
         """Return whether ours counted to the end; a profiler that took its place stays on."""
-        profile, self._profile = self._profile, None
+        profile = self._profile
         if profile is None:
             return False
         if sys.version_info >= (3, 12):
             sys.monitoring.use_tool_id = self._claim
             profile.disable()
+            self._profile = None
             return True
         theirs = sys.getprofile()
         profile.disable()
+        self._profile = None  # not before: a Ctrl-C may fall in between
         if theirs is profile:
             return True
         give_back(theirs)
@@ -270,8 +279,7 @@ class FunctionsProbe(Probe):
         """Leave the one slot that Python 3.12+ has for profilers to whoever asks: a second one would be an error."""
         if sys.version_info < (3, 12):
             return
-        monitoring = sys.monitoring
-        self._claim = claim = monitoring.use_tool_id
+        monitoring, claim = sys.monitoring, self._claim
 
         def use_tool_id(tool_id: int, name: str) -> None:
             if tool_id == monitoring.PROFILER_ID:
