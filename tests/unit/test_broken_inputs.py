@@ -222,3 +222,13 @@ def test_stacks_that_are_a_pipe_or_a_device_are_not_waited_for(tmp_path):
     (folder / "rank0" / "stacks-1.json").symlink_to("/dev/zero")
     (recording,) = read(folder)
     assert recording.stacks == ()
+
+
+def test_a_link_to_itself_is_told_in_a_line(tmp_path, capsys):
+    """Before Python 3.13 following it is a RuntimeError, not one of the system."""
+    circle = tmp_path / "latest"
+    circle.symlink_to(circle)
+    assert main(["analyze", str(circle)]) == 2
+    told = capsys.readouterr().err
+    assert "latest" in told
+    assert "fault" not in told

@@ -2,6 +2,7 @@
 
 import glob
 import json
+import os
 import re
 import stat
 from collections.abc import Iterable, Sequence
@@ -27,7 +28,7 @@ def expand(paths: Iterable[str | Path]) -> list[Path]:
     for given in paths:
         try:
             for path in _one(Path(given)):
-                found.setdefault(path.resolve(), path)
+                found.setdefault(Path(os.path.realpath(path)), path)  # of links in a circle `resolve` makes a fault
         except OSError as error:
             raise UnreadableError("cannot_open", path=error.filename or given, reason=error.strerror) from error
     _of_one_job([path for path in found.values() if RunFolder.is_one(path)])
