@@ -274,6 +274,11 @@ def _no_steps(counts: RecordingQuality, facts: Facts) -> Quality | None:
     return Quality("step-cut" if cut else "no-steps", WARNING, 1.0)
 
 
+def _host_failed(_: RecordingQuality, facts: Facts) -> Quality | None:
+    failed = facts.run is not None and "host-memory-failed" in facts.run.notes
+    return Quality("host-memory-failed", WARNING, None) if failed else None
+
+
 def _no_cpu_ops(counts: RecordingQuality, _: Facts) -> Quality | None:
     if counts.cpu_ops:
         return None
@@ -355,6 +360,7 @@ def _absent(name: str, has: Callable[[RecordingQuality], bool]) -> Check:
 
 
 _CHECKS: tuple[Check, ...] = (
+    _host_failed,
     _foreign,
     _device_data_missing,
     _no_cpu_ops,

@@ -204,3 +204,32 @@ def test_a_run_that_ends_out_of_memory_is_told_so(tmp_path: Path):
     report = analyze([run.folder])
     assert (report.verdict.bottleneck.value, report.findings[0].rule) == ("memory", "oom-forensics")
     assert report.findings[0].params["requested_bytes"] == 512 << 20
+
+
+TRAINS = """import torch
+model = torch.nn.Linear(8, 8)
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+for _ in range(20):
+    model(torch.ones(2, 8)).sum().backward()
+    optimizer.step()
+"""
+TOO_MUCH = "torch.empty(10**14)\n"
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(
+    ("end", "failed"),
+    [
+        (TOO_MUCH, True),
+        ("raise MemoryError\n", True),
+        (f"try:\n    {TOO_MUCH}except RuntimeError:\n    pass\n", False),
+        ("raise RuntimeError('boom')\n", False),
+    ],
+)
+def test_a_program_that_ends_for_want_of_host_memory_says_so(tmp_path: Path, end: str, *, failed: bool) -> None:
+    """400 TB that nobody has end it, and the report says so; not of what it caught itself, nor of another error."""
+    (tmp_path / "program.py").write_text(TRAINS + end)
+    run = record(tmp_path / "run", [str(tmp_path / "program.py")], cwd=tmp_path)
+    assert (run.code == 0) is ("except" in end)
+    assert ("host-memory-failed" in run.told(0)["notes"]) is failed
+    assert ("host-memory-failed" in [one.id for one in analyze([run.folder]).quality]) is failed

@@ -263,6 +263,8 @@ def _finish() -> None:
         return
     _finished = True
     try:
+        if recorder.memory.host_failed():
+            recorder.journal.note("host-memory-failed")
         recorder.finish()
     except Exception:
         recorder.break_down()

@@ -2,6 +2,7 @@
 
 import contextlib
 import pickle
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,9 @@ MOST_ENTRIES = 50_000
 """Torch keeps the last ones: some steps of a large model. A snapshot of 27,000 has 4 MB (measured on a real one)."""
 MOST_SNAPSHOTS = 3
 """A program that tries smaller and smaller batches fails often: the last of the first few is kept."""
+
+HOST_FAILED = "DefaultCPUAllocator: "
+"""How torch names its allocator for the host when that got no memory (``c10/core/impl/alloc_cpu.cpp``)."""
 
 
 class MemoryHistory:
@@ -25,6 +29,12 @@ class MemoryHistory:
         self.begun = False
         self.written = 0
         self._guard = guard
+
+    @staticmethod
+    def host_failed() -> bool:
+        """Return whether the program ends because the host had no memory: Python keeps what nobody caught."""
+        error = getattr(sys, "last_exc", getattr(sys, "last_value", None))
+        return isinstance(error, MemoryError) or (type(error) is RuntimeError and HOST_FAILED in str(error))
 
     def begin(self, torch: Any, home: Callable[[], Path]) -> None:
         """Switch the history on once the program uses CUDA; before that it would make a context of its own.
