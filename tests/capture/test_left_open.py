@@ -5,12 +5,14 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 
 from tests.capture.runs import Run, no_stacks, record
 from uncork.capture.left_open import LeftOpen, names_left_open
 from uncork.capture.options import CaptureOptions
+from uncork.capture.probes import TraceProbe
 from uncork.capture.schedule import HELD_MOST_STEPS, Schedule
 from uncork.capture.versions import OpenMarks, open_marks
 
@@ -170,6 +172,18 @@ def test_the_stack_shows_operators_where_no_trace_does(tmp_path: Path, file: str
     apply = eval(compile("lambda self, do: do()", file, "eval"))  # noqa: S307  # our own words
     apply(Slow(), ends_inside)
     assert [*seen, left_open.holds_back()] == [holds, False]
+
+
+def test_what_no_file_tells_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Ctrl-C falls into the writing of a trace: which regions were open is not known, so each that lives counts."""
+    monkeypatch.setattr(TraceProbe, "left_open", LeftOpen())
+    probe, region = TraceProbe(torch_of("2.13.0"), Mock()), Region("epoch")
+    monkeypatch.setattr(probe, "_write", Mock(side_effect=KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        probe.stop(tmp_path / "light.trace.json")
+    assert probe.left_open.holds_back()
+    del region
+    assert not probe.left_open.holds_back()
 
 
 class Slow(Function):

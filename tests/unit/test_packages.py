@@ -6,6 +6,7 @@ import sys
 import sysconfig
 import types
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -40,6 +41,15 @@ def test_installed_packages_that_look_like_the_users_are_told():
         "built_in": None,
     }
     assert packages(_modules(files)) == {"installed": ["onefile", "strangelib"], "own": {}}
+
+
+def test_a_folder_that_is_gone_hides_no_package(monkeypatch):
+    """The program removed the folder that it was started in: what it imported is told all the same."""
+    monkeypatch.setattr("os.getcwd", Mock(side_effect=FileNotFoundError))
+    assert packages(_modules({"strangelib": f"{SITE}/strangelib/__init__.py"})) == {
+        "installed": ["strangelib"],
+        "own": {},
+    }
 
 
 def test_folders_of_the_user_that_are_called_like_a_library_are_theirs():

@@ -3,6 +3,7 @@
 There ``fastai/learner.py`` looks like the user's own, and the user's ``datasets/coco.py`` like a library's.
 """
 
+import contextlib
 import functools
 import os
 import sysconfig
@@ -91,6 +92,9 @@ def _started(main: Mapping[str, Any]) -> set[str]:
 
 def _folders(main: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the folders that hold what the user wrote: the program's, and the one it was started in."""
-    file = main.get("__file__")
-    folders = [os.getcwd(), *([os.path.dirname(os.path.abspath(file))] if isinstance(file, str) else [])]
+    file, folders = main.get("__file__"), []
+    with contextlib.suppress(OSError):  # the one it was started in may be gone
+        folders.append(os.getcwd())
+    if isinstance(file, str):
+        folders.append(os.path.dirname(os.path.abspath(file)))
     return tuple(os.path.join(folder, "") for folder in folders if folder != os.path.dirname(folder))

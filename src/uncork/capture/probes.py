@@ -149,16 +149,25 @@ class TraceProbe(Probe):
         """Stop on the same thread and write the trace as plain JSON (the supervisor packs it)."""
         part = path.with_name(f".{path.name}")
         try:
-            results = self._disable()
-            results.save(os.fsencode(part))  # a bare C locale has no text for every path
-        finally:
-            self._speak()
-        size = whole_size(part)
-        self.lost_names.write(results, part, path.with_name(f"{path.name.split('.')[0]}.names.json"))
-        self.left_open.add(part, self._torch)
+            size = self._write(part, path.with_name(f"{path.name.split('.')[0]}.names.json"))
+        except BaseException:  # a Ctrl-C, say: what was open at the end is in no file then
+            self.left_open.add_all(self._torch)
+            raise
         part.replace(path)
         deep = any(self._asked.values())
         return {"trace_bytes": size, "events": size // (BYTES_PER_EVENT_DEEP if deep else BYTES_PER_EVENT_LIGHT)}
+
+    def _write(self, trace: Path, names: Path) -> int:
+        """Stop and write a trace, and the names that it has lost; return its size in bytes."""
+        try:
+            results = self._disable()
+            results.save(os.fsencode(trace))  # a bare C locale has no text for every path
+        finally:
+            self._speak()
+        size = whole_size(trace)
+        self.lost_names.write(results, trace, names)
+        self.left_open.add(trace, self._torch)
+        return size
 
     def discard(self) -> None:
         """Stop and write nothing; harmless if it is stopped already."""
