@@ -66,7 +66,7 @@ def test_what_the_recorder_calls_in_the_programs_place_stays(tmp_path: Path) -> 
         ("~", 0, "<method 'allreduce' of 'torch._C._distributed_c10d.ProcessGroup' objects>"),
         (f"{PYTHON}multiprocessing/reduction.py", 51, "dumps"),
         (f"{PYTHON}site-packages/torch/optim/optimizer.py", 509, "wrapper"),
-        ("/work/lib/python/mine/train.py", 5, "collate"),
+        ("/srv/lib/python/mine/train.py", 5, "collate"),
         MINE,
     ]
     table = table_of(
